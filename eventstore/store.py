@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol
 
+from ledgergraph.eventstore.bell import Bell
 from ledgergraph.schemas.envelope import StoredEvent
 from ledgergraph.schemas.errors import StoreError
 from ledgergraph.schemas.ids import Position, RunId, StreamId, TaskId, ThreadId, Version
@@ -130,22 +131,31 @@ class Snapshot(NamedTuple):
     data: bytes
 
 
-class EventStore(Protocol):
-    """The log of one database. All methods may be called from any thread. Errors: StoreUnavailable where the database
-    does not answer, NewerLog where its format is newer than this code."""
+class Log(Protocol):
+    """Streams of events and their order."""
 
     @property
     def incarnation(self) -> str:
         """The log's own id, made with it."""
         ...
 
+    @property
+    def bell(self) -> Bell:
+        """Rings after every append that this process committed."""
+        ...
+
     def append(self, batch: Sequence[Append]) -> list[Outcome]:
         """An outcome for each, in one transaction; waits until they are durable. Several appends of one stream in a
-        batch follow one another. Calls of several threads that come together are committed together."""
+        batch follow one another. Calls of several threads that come together are committed together. Raises InvalidInput,
+        with nothing stored, for an append without events or with events that do not follow its expected version and hash."""
         ...
 
     def head(self, stream: StreamId) -> Head:
         """Version 0 and NO_HASH where there is no such stream."""
+        ...
+
+    def heads(self, after: str = "", limit: int = 10_000) -> list[tuple[StreamId, Head]]:
+        """Every stream's end, by name, from the first name after the given one (in the database's order of names)."""
         ...
 
     def read_stream(self, stream: StreamId, after: int = 0, limit: int = 1_000_000, until: int | None = None) -> list[StoredEvent]:
@@ -162,9 +172,13 @@ class EventStore(Protocol):
         """The database's time, as this process estimates it, in microseconds since 1970 UTC."""
         ...
 
-    # Projections written with the log
 
-    def tasks(self, run: RunId | None = None, state: TaskState | None = None, limit: int = 10_000) -> list[TaskRow]: ...
+class RowStore(Protocol):
+    """Projections that are written with the log."""
+
+    def tasks(self, run: RunId | None = None, state: TaskState | None = None, limit: int = 10_000) -> list[TaskRow]:
+        """Those that are due first come first."""
+        ...
 
     def runs(self, thread: ThreadId | None = None, status: str | None = None, limit: int = 1_000) -> list[RunRow]:
         """Newest first."""
@@ -180,13 +194,19 @@ class EventStore(Protocol):
         """Drops all rows of these projections and puts the given ones: the end of a rebuild."""
         ...
 
-    # Workers, snapshots, checkpoints, artifacts
+
+class Workers(Protocol):
+    """Who is at work."""
 
     def beat(self, worker: Worker) -> None:
         """Puts the worker's row."""
         ...
 
     def worker(self, worker: str) -> Worker | None: ...
+
+
+class Caches(Protocol):
+    """What can be dropped and made again from the log."""
 
     def put_snapshot(self, snapshot: Snapshot) -> None: ...
 
@@ -200,6 +220,10 @@ class EventStore(Protocol):
         """(position read up to, hash of the event there)."""
         ...
 
+
+class Artifacts(Protocol):
+    """Large values by the digest of their bytes."""
+
     def put_artifact(self, data: bytes) -> str:
         """Its SHA-256 in hex; storing the same bytes again is free."""
         ...
@@ -208,4 +232,11 @@ class EventStore(Protocol):
         """Raises DamagedLog where the bytes are not the digest's, KeyError where there are none."""
         ...
 
-    def close(self) -> None: ...
+
+class EventStore(Log, RowStore, Workers, Caches, Artifacts, Protocol):
+    """The log of one database and what lies beside it. All methods may be called from any thread. Errors:
+    StoreUnavailable where the database does not answer or was closed, NewerLog where its format is newer than this code."""
+
+    def close(self) -> None:
+        """Gives the database back; closing twice is fine."""
+        ...
