@@ -20,8 +20,9 @@ from sqlalchemy import (
 
 LOG_FORMAT = 1
 """What `log.format` says: the newest layout that this code reads. Raised only where older code must not open the log."""
-REVISION = "0001"
-"""The newest migration in migrations/versions."""
+REVISIONS = ("0001",)
+"""The migrations in migrations/versions, oldest first."""
+REVISION = REVISIONS[-1]
 
 metadata = MetaData()
 """Tables that both databases have."""
@@ -190,6 +191,12 @@ fences = Table(
     Column("until", BigInteger, nullable=False),
 )
 """Who may sequence. Every write of a holder compares its epoch, so that one that was replaced can write nothing."""
+
+alembic_version = Table(
+    "alembic_version", metadata,
+    Column("version_num", String(32), primary_key=True),
+)
+"""Alembic's own table: the revision that the tables have."""
 
 TASK_COLUMNS = tuple(c.name for c in tasks.columns)
 RUN_COLUMNS = tuple(c.name for c in runs.columns)

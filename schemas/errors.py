@@ -23,6 +23,13 @@ class InvalidThreadId(InvalidInput):
                          "for example 'factors-2010-06-30'.")
 
 
+class InvalidStoreUrl(InvalidInput):
+    def __init__(self, given: str, why: str) -> None:
+        self.given = given
+        super().__init__(f"{given!r} does not name a log: {why}. Use memory://, sqlite:///relative/path.db, "
+                         "sqlite:////absolute/path.db or postgresql+psycopg://user@host/database.")
+
+
 class InvalidAsOf(InvalidInput):
     def __init__(self, given: object, why: str) -> None:
         self.given = given
@@ -133,6 +140,20 @@ class NewerLog(StoreError):
         self.what, self.found, self.supported = what, found, supported
         super().__init__(f"this log was written by a newer ledgergraph: {what} is {found}, this one reads up to {supported}. "
                          "Upgrade ledgergraph; nothing was changed.")
+
+
+class NotALog(StoreError):
+    def __init__(self, place: str, why: str) -> None:
+        self.place, self.why = place, why
+        super().__init__(f"{place} is no ledgergraph log: {why}. Nothing was changed; give the path of a log, or of a file that "
+                         "does not exist yet.")
+
+
+class OlderLog(StoreError):
+    def __init__(self, place: str, found: str, needed: str) -> None:
+        self.place, self.found, self.needed = place, found, needed
+        super().__init__(f"the log {place} has the tables of revision {found or 'none'}, this ledgergraph needs {needed}. Back it "
+                         "up (`ledgergraph db backup`), then run `ledgergraph db upgrade`; nothing was changed.")
 
 
 class ForeignLog(StoreError):
