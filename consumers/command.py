@@ -12,7 +12,7 @@ from ledgergraph.schemas.graph import END, START
 if TYPE_CHECKING:
     from ledgergraph.consumers.context import NodeContext
 
-__all__ = ["END", "START", "Command", "Interrupt", "Parked", "Send", "get_stream_writer", "interrupt"]
+__all__ = ["END", "START", "Abandoned", "Command", "Interrupt", "Parked", "Send", "get_stream_writer", "interrupt"]
 
 N = TypeVar("N")
 CURRENT: ContextVar[NodeContext] = ContextVar("ledgergraph_node")
@@ -61,6 +61,11 @@ class Parked(BaseException):
     def __init__(self, events: Sequence[Any]) -> None:
         self.events = list(events)
         super().__init__("the task waits for an answer")
+
+
+class Abandoned(BaseException):
+    """The attempt no longer counts (its time was up, its run was cancelled): the node is to stop. A BaseException for the
+    same reason."""
 
 
 def interrupt(value: Any) -> Any:

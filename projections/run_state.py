@@ -36,6 +36,10 @@ class RunState:
         self.visits_allowed = 1
         """How many times each node's `max_visits` may be used up: one more with every resume after a cap."""
         self.tasks: dict[TaskId, Task] = {}
+        self.startable: dict[TaskId, None] = {}
+        """Tasks that are ready, or wait for their time to be tried again."""
+        self.failures: dict[TaskId, tuple[str, str]] = {}
+        """(kind, message) of the last error of a task."""
         self.running = 0
         """Tasks that are started."""
         self.questions: dict[str, Question] = {}
@@ -67,8 +71,7 @@ class RunState:
         """running, waiting (for people), failed, capped, completed or cancelled."""
         if self.ended:
             return self.ended
-        busy = any(t.state in ("ready", "started", "retry") for t in self.tasks.values())
-        return "waiting" if self.questions and not busy else "running"
+        return "waiting" if self.questions and not self.running and not self.startable else "running"
 
     def view(self) -> View:
         """The fold of all updates so far, in their order, whether their branches have met or not."""
@@ -88,6 +91,10 @@ class RunState:
 
     def _is_due(self, node: str) -> bool:
         return any(t.key.node == node for t in self.tasks.values()) or any(d.key.node == node for d in self.schedule.due())
+
+    def visits_of(self, node: str) -> int:
+        """Firings of the node so far that have an update, in every branch."""
+        return sum(k.node == node for k in self.done)
 
     def seen_by(self, a: Write, b: Write) -> bool:
         """Whether the writer of b saw a."""
@@ -138,15 +145,20 @@ class RunState:
         for key, group in groups.items():
             d = due[key]
             payloads = dict(zip(d.indexes, d.payloads, strict=True))
+            origins = dict(zip(d.indexes, d.origins, strict=True))
             view = self._merged(self.schedule.sources(key))
             view.shares += len(group)
             self.pre[key] = view
             self.schedule.fire(key, group[0].rank, len(group))
             for t in group:
-                self.tasks[TaskId(t.task)] = Task(TaskId(t.task), key, t.index, t.rank, payloads[t.index])
+                id = TaskId(t.task)
+                self.tasks[id] = Task(id, key, t.index, t.rank, payloads[t.index], origins[t.index])
+                self.startable[id] = None
+            self.halting = self.halting or bool(view.conflicted)
 
     def completed(self, e: TaskCompleted) -> None:
         task = self.tasks.pop(TaskId(e.task))
+        self.startable.pop(task.id, None)
         self.running -= task.state == "started"
         place = self.schedule.clock.place(task.rank, task.key.node, task.index, None if task.payload is NOTHING else task.origin)
         self._done(task, place, e.update)
@@ -178,6 +190,7 @@ class RunState:
             self.schedule.edit(e.rank)
         else:
             self.tasks.clear()
+            self.startable.clear()
             self.pre.clear()
             self.ended, self.stopped, self.halting, self.final = None, None, False, None
             self.schedule.jump(e.as_node, e.rank, sent_of(e.sent))
@@ -187,7 +200,12 @@ class RunState:
         for key in list(self.schedule.running()):
             self.schedule.unfire(key)
             self.pre.pop(key, None)
+        self._drop_tasks()
+
+    def _drop_tasks(self) -> None:
         self.tasks.clear()
+        self.startable.clear()
+        self.closed.update(dict.fromkeys(self.questions, "superseded"))
         self.questions.clear()
         self.running = 0
 
@@ -204,6 +222,8 @@ class RunState:
         for t in self.tasks.values():
             if t.state in ("failed", "dead"):
                 t.state, t.failures, t.losses = "ready", 0, 0
+                self.startable[t.id] = None
+            self.halting = self.halting or bool(t.state == "ready" and self.pre[t.key].conflicted)
 
     def end(self, status: str, event: Any) -> None:
         self.ended, self.stopped = status, event
@@ -213,9 +233,7 @@ class RunState:
             self.post.clear()
         if status == "cancelled":
             self.final = self.view()
-            self.tasks.clear()
-            self.questions.clear()
-            self.running = 0
+            self._drop_tasks()
 
     def adopted(self, e: RunAdopted, spec: GraphSpec) -> None:
         self.spec, self.reducers = spec, reducers_of(spec)

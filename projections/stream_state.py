@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledgergraph.projections.run_state import RunState
+from ledgergraph.projections.schedule import FiringKey
 from ledgergraph.projections.run_tasks import Effect, Question, Task
 from ledgergraph.schemas.events import effect, question, run, task, thread
 from ledgergraph.schemas.graph import GraphSpec
@@ -95,6 +96,7 @@ def _tasks_ready(s: StreamState, e: task.TasksReady) -> None:
 def _task_started(s: StreamState, e: task.TaskStarted) -> None:
     t = s.task(e.task)
     t.state, t.attempt, t.worker = "started", e.attempt, e.worker
+    s.current.startable.pop(t.id, None)
     s.current.running += 1
 
 
@@ -107,10 +109,12 @@ def _task_failed(s: StreamState, e: task.TaskFailed) -> None:
     t = s.task(e.task)
     s.current.running -= t.state == "started"
     t.failures += 1
+    s.current.failures[t.id] = e.kind, e.message
     if e.continued:
         s.current.completed(task.TaskCompleted(e.task, e.attempt, {}))
     elif e.retry_at is not None:
         t.state, t.due_at = "retry", e.retry_at
+        s.current.startable[t.id] = None
     else:
         t.state = "failed"
         s.current.halting = True
@@ -120,6 +124,7 @@ def _task_released(s: StreamState, e: task.TaskReleased) -> None:
     t = s.task(e.task)
     s.current.running -= t.state == "started"
     t.state = "ready"
+    s.current.startable[t.id] = None
     t.losses += e.lost
 
 
@@ -129,6 +134,7 @@ def _task_refused(s: StreamState, e: task.TaskRefused) -> None:
 
 def _task_dead(s: StreamState, e: task.TaskDead) -> None:
     s.task(e.task).state = "dead"
+    s.current.startable.pop(TaskId(e.task), None)
     s.current.halting = True
 
 
@@ -138,7 +144,6 @@ def _context_recorded(s: StreamState, e: task.ContextRecorded) -> None:
 
 
 def _cap_redirected(s: StreamState, e: task.CapRedirected) -> None:
-    from ledgergraph.projections.schedule import FiringKey
     s.current.schedule.redirect(FiringKey(e.node, e.epoch, e.time), e.to)
 
 
@@ -183,6 +188,7 @@ def _question_answered(s: StreamState, e: question.QuestionAnswered) -> None:
     s.touched_questions.add(e.question)
     t = s.task(q.task)
     t.state = "ready"
+    s.current.startable[t.id] = None
 
 
 def _question_superseded(s: StreamState, e: question.QuestionSuperseded) -> None:

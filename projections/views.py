@@ -45,17 +45,20 @@ Trail = Cell | tuple[Write, ...] | None
 class View:
     """The folded state after a set of updates. Never changed once made."""
 
-    __slots__ = ("base", "depth", "shares", "totals", "trails")
+    __slots__ = ("base", "conflicted", "depth", "shares", "totals", "trails")
 
-    def __init__(self, totals: dict[str, Any], trails: dict[str, Trail], base: View | None = None) -> None:
+    def __init__(self, totals: dict[str, Any], trails: dict[str, Trail], base: View | None = None,
+                 conflicted: frozenset[str] = frozenset()) -> None:
         self.totals, self.trails, self.base = totals, trails, base
+        self.conflicted = conflicted
+        """Fields with writes that did not see one another and that no later one has settled."""
         self.shares = 0
         """How many firings grow from it."""
         self.depth: int = base.depth + 1 if base is not None else 0
 
     def conflicts(self) -> dict[str, tuple[Write, ...]]:
-        """Fields with writes that did not see one another and that no later one has settled."""
-        return {f: t for f, t in self.trails.items() if isinstance(t, tuple) and len(t) > 1}
+        """The writes of the conflicted fields."""
+        return {f: _heads(self.trails[f]) for f in sorted(self.conflicted)}
 
 
 def extend(view: View, update: Mapping[str, Any], key: FiringKey, place: Place, reducers: Reducers) -> View:
@@ -72,7 +75,7 @@ def extend(view: View, update: Mapping[str, Any], key: FiringKey, place: Place, 
             trail = trails.get(field)
             trails[field] = Cell(place, value, trail if isinstance(trail, Cell) else None)
             totals[field] = reduce(totals[field], value) if field in totals else value
-    return View(totals, trails, view if view.shares > 1 else view.base)
+    return View(totals, trails, view if view.shares > 1 else view.base, view.conflicted - update.keys())
 
 
 def merge(views: Sequence[View], sees: Sees, reducers: Reducers, first: View, *, join: bool = True) -> View:
@@ -91,7 +94,8 @@ def merge(views: Sequence[View], sees: Sees, reducers: Reducers, first: View, *,
             _merge_heads(field, distinct, sees, totals, trails)
         else:
             _merge_cells(field, distinct, reducers[field], base, first, totals, trails)
-    return View(totals, trails, _base_after(base, len(views)) if join else base)
+    conflicted = frozenset(f for f, t in trails.items() if isinstance(t, tuple) and len(t) > 1)
+    return View(totals, trails, _base_after(base, len(views)) if join else base, conflicted)
 
 
 def _merge_heads(field: str, views: Sequence[View], sees: Sees, totals: dict[str, Any], trails: dict[str, Trail]) -> None:

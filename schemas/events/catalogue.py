@@ -47,10 +47,10 @@ NAME_OF = {cls: name for name, cls in BY_NAME.items()}
 VALUES: Mapping[str, tuple[str, ...]] = {
     "context.recorded": ("values",), "effect.intended": ("asked",), "effect.succeeded": ("result",),
     "question.asked": ("value",), "question.answered": ("value",), "task.completed": ("sent",), "state.edited": ("sent",),
-    "run.started": ("options",),
+    "run.started": ("options", "sent"),
 }
 """Fields that hold any storable value."""
-MAPS: Mapping[str, tuple[str, ...]] = {"run.started": ("input",), "task.completed": ("update",), "state.edited": ("update",)}
+MAPS: Mapping[str, tuple[str, ...]] = {"run.started": ("input", "initial"), "task.completed": ("update",), "state.edited": ("update",)}
 """Fields that hold storable values by the name of a state's field."""
 
 Encoded = Mapping[str, bytes]
@@ -64,7 +64,7 @@ def encode(event: Event, encoded: Encoded | None = None) -> bytes:
         if data[field] is not None and data[field] != []:
             data[field] = orjson.Fragment(codec.encode(data[field], place=name, path=field))
     for field in MAPS.get(name, ()):
-        data[field] = {k: orjson.Fragment(encoded[k] if encoded is not None else codec.encode(v, place=name, path=k))
+        data[field] = {k: orjson.Fragment(encoded[k] if encoded and k in encoded else codec.encode(v, place=name, path=k))
                        for k, v in data[field].items()}
     return orjson.dumps(data)
 

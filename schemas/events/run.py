@@ -19,6 +19,10 @@ class RunStarted(NamedTuple):
     """Version of the scheduling rules."""
     input: dict[str, Any]
     """Its first update."""
+    initial: dict[str, Any] = {}
+    """What the state's schema begins with, of the fields that the thread has not."""
+    sent: list[Any] = []
+    """Where a route of START went."""
     blobs: dict[str, str] = {}
     """Fields of the input that are artifacts: their digests."""
     as_of: str | None = None
