@@ -70,7 +70,7 @@ class SqliteStore:
         return self._group.append(batch)
 
     def _commit(self, batch: list[Append]) -> list[Outcome]:
-        with self._file.writing() as db:
+        with self._file.writing(sum(len(e.data) for a in batch for e in a.events)) as db:
             appends = Appends(db, self._known)
             outcomes = [appends.append(a) for a in batch]
             appends.flush()
@@ -174,5 +174,5 @@ class SqliteStore:
         return self._all(texts[tuple(given)], *given.values(), limit)
 
     def _put(self, statement: str, *values: Any) -> None:
-        with self._file.writing() as db:
+        with self._file.writing(sum(len(v) for v in values if isinstance(v, bytes))) as db:
             db.execute(statement, values)

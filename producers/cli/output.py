@@ -1,0 +1,119 @@
+"""How commands speak: tables for people, JSON for programs, errors that teach, and exit codes."""
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn, TypeVar
+
+import click
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from ledgergraph.schemas import codec
+from ledgergraph.schemas.errors import (
+    DamagedLog,
+    FingerprintMismatch,
+    ForeignLog,
+    GraphRecursionError,
+    LedgergraphError,
+    NewerLog,
+    ReplayDivergence,
+    RunFailed,
+    ThreadBusy,
+)
+
+OK, FAILED, USAGE, WAITING, REJECTED, STOPPED, BUSY, DAMAGED = 0, 1, 2, 3, 4, 5, 6, 7
+EXIT_CODES = {
+    OK: "done",
+    FAILED: "it could not be done; the message says why",
+    USAGE: "the command was not understood",
+    WAITING: "the run waits for a person",
+    REJECTED: "the run ended as rejected",
+    STOPPED: "the run failed, was capped or cancelled; it can be resumed unless it was cancelled",
+    BUSY: "another run holds the thread",
+    DAMAGED: "the log is damaged, foreign or newer, or a replay came to another result",
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+console = Console(soft_wrap=False, highlight=False)
+
+
+def json_option(f: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")(f)
+
+
+def log_option(f: F) -> F:
+    return click.option("--log", default=None, metavar="URL", help="The log: sqlite:///file, postgresql+psycopg://…, or a path. "
+                        "Default: $LEDGERGRAPH_LOG, else ledgergraph.db here.")(f)
+
+
+def put_json(value: Any) -> None:
+    """Any storable value as JSON; what JSON has not is written as the log writes it."""
+    sys.stdout.write(orjson.dumps(orjson.loads(codec.encode(plain(value))), option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Mappings, sequences and objects as what JSON has, Decimals, times and the like as texts."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
+        return [plain(v) for v in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if hasattr(value, "__dataclass_fields__"):
+        return {k: plain(getattr(value, k)) for k in value.__dataclass_fields__}
+    return str(value)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    t = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for c in columns:
+        t.add_column(c, overflow="fold")
+    for row in rows:
+        t.add_row(*(x if isinstance(x, str) else str(x) for x in row))
+    console.print(t)
+
+
+def when(at: int) -> str:
+    """Microseconds since 1970 as a time in UTC, to the second."""
+    return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at):%Y-%m-%d %H:%M:%S}Z"
+
+
+def exit_code(error: LedgergraphError) -> int:
+    if isinstance(error, ThreadBusy):
+        return BUSY
+    if isinstance(error, DamagedLog | ForeignLog | NewerLog | ReplayDivergence | FingerprintMismatch):
+        return DAMAGED
+    if isinstance(error, GraphRecursionError | RunFailed):
+        return STOPPED
+    return FAILED
+
+
+def fail(error: Exception, as_json: bool, code: int) -> NoReturn:
+    if as_json:
+        put_json({"error": type(error).__name__, "message": str(error), "exit": code})
+    else:
+        Console(stderr=True, highlight=False).print(f"[bold red]{type(error).__name__}[/]: {_escaped(str(error))}")
+    sys.exit(code)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def teaches(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with our errors shown as messages instead of tracebacks."""
+    @functools.wraps(f)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return f(*args, **kwargs)
+        except LedgergraphError as e:
+            fail(e, bool(kwargs.get("as_json")), exit_code(e))
+    return run
