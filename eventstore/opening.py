@@ -29,22 +29,30 @@ def parse_url(url: str) -> URL:
     except ArgumentError as e:
         raise InvalidStoreUrl(url if "@" not in url else "the URL", "it is no URL") from e
     name = parsed.drivername
-    shown = parsed.render_as_string(hide_password=True)
     if name in ("memory", "postgresql+psycopg"):
         return parsed
     if name in ("sqlite", "sqlite+pysqlite"):
         return parsed.set(drivername="sqlite")
     if name in ("postgresql", "postgres"):
-        raise InvalidStoreUrl(shown, "its driver is not said; write postgresql+psycopg://")
-    raise InvalidStoreUrl(shown, f"{name!r} is no database that ledgergraph knows")
+        raise InvalidStoreUrl(shown(parsed), "its driver is not said; write postgresql+psycopg://")
+    raise InvalidStoreUrl(shown(url), f"{name!r} is no database that ledgergraph knows")
+
+
+def shown_url(url: str) -> str:
+    """The URL as it may be shown: no password, neither in its place nor among its options. Raises InvalidStoreUrl."""
+    return shown(parse_url(url))
+
+
+def shown(url: URL) -> str:
+    secret = [name for name in url.query if "password" in name]
+    return url.update_query_dict(dict.fromkeys(secret, "***")).render_as_string(hide_password=True)
 
 
 def sqlite_path(url: URL) -> str:
-    shown = url.render_as_string(hide_password=True)
     if not url.database or url.database == ":memory:":
-        raise InvalidStoreUrl(shown, "it has no path; a log in memory is memory://")
+        raise InvalidStoreUrl(shown(url), "it has no path; a log in memory is memory://")
     if url.host:
-        raise InvalidStoreUrl(shown, "a path follows three slashes (sqlite:///path.db), an absolute one four")
+        raise InvalidStoreUrl(shown(url), "a path follows three slashes (sqlite:///path.db), an absolute one four")
     if url.query:
-        raise InvalidStoreUrl(shown, "options are not known here; the log chooses SQLite's settings itself")
+        raise InvalidStoreUrl(shown(url), "options are not known here; the log chooses SQLite's settings itself")
     return url.database

@@ -4,15 +4,18 @@ from __future__ import annotations
 import sqlite3
 import time
 import uuid
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
+from sqlalchemy import StaticPool, create_engine
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ledgergraph.eventstore import tables
 from ledgergraph.eventstore.backends.sqlite_file import SqliteFile
-from ledgergraph.eventstore.migrations import refuse_other_revision
-from ledgergraph.schemas.errors import NotALog
+from ledgergraph.eventstore.migrations import refuse_other_revision, run_migrations
+from ledgergraph.schemas.errors import NotALog, OlderLog
 
 
 def prepare(file: SqliteFile) -> str:
@@ -21,6 +24,32 @@ def prepare(file: SqliteFile) -> str:
         if is_empty(db):
             _create(db)
         return _incarnation(db, str(file.path))
+
+
+def upgrade(path: Path) -> None:
+    """Brings the tables to this version's, all or nothing; makes the log where there is none."""
+    file = SqliteFile(path)
+    try:
+        with file.alone() as db:
+            if is_empty(db):
+                return _create(db)
+            with suppress(OlderLog):
+                _incarnation(db, str(path))
+                return None
+            _migrate(db)
+    finally:
+        file.close()
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    engine = create_engine("sqlite://", creator=lambda: db, poolclass=StaticPool)
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        with engine.begin() as connection:
+            run_migrations(connection)
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def is_empty(db: sqlite3.Connection) -> bool:

@@ -9,8 +9,21 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
+from ledgergraph.eventstore.opening import parse_url, sqlite_path
 from ledgergraph.eventstore.tables import LOG_FORMAT, REVISION, REVISIONS
 from ledgergraph.schemas.errors import NewerLog, OlderLog
+
+
+def upgrade(url: str) -> None:
+    """Brings the log at the URL to this version's tables; an empty database gets all of them. Events are never rewritten.
+    Raises InvalidStoreUrl, StoreUnavailable, NotALog, NewerLog; where it raises, nothing was changed."""
+    parsed = parse_url(url)
+    if parsed.drivername == "sqlite":
+        from ledgergraph.eventstore.backends import sqlite_schema
+        sqlite_schema.upgrade(Path(sqlite_path(parsed)))
+    elif parsed.drivername == "postgresql+psycopg":
+        from ledgergraph.eventstore.backends import postgres_schema
+        postgres_schema.upgrade(parsed)
 
 
 def run_migrations(connection: Connection, revision: str = "head") -> None:
