@@ -137,10 +137,13 @@ class GraphSpec:
 
     @cached_property
     def route(self) -> dict[str, tuple[str, ...]]:
-        """The declared route targets of each node, END among them."""
+        """The declared route targets of each node, END among them; where a cap sends its firings is one."""
         out: dict[str, list[str]] = {}
         for r in self.routes:
             out.setdefault(r.source, []).extend(r.targets)
+        for n in self.nodes:
+            if n.on_cap:
+                out.setdefault(n.name, []).append(n.on_cap)
         return {u: tuple(dict.fromkeys(vs)) for u, vs in out.items()}
 
 
