@@ -138,18 +138,17 @@ class RunState:
 
     def ready(self, tasks: list[ReadyTask]) -> None:
         """tasks.ready: firings take their tokens."""
-        due = {d.key: d for d in self.schedule.due()}
         groups: dict[FiringKey, list[ReadyTask]] = {}
         for t in tasks:
             groups.setdefault(FiringKey(t.node, t.epoch, t.time), []).append(t)
         for key, group in groups.items():
-            d = due[key]
+            d = self.schedule.offered(key)
             payloads = dict(zip(d.indexes, d.payloads, strict=True))
             origins = dict(zip(d.indexes, d.origins, strict=True))
             view = self._merged(self.schedule.sources(key))
             view.shares += len(group)
             self.pre[key] = view
-            self.schedule.fire(key, group[0].rank, len(group))
+            self.schedule.fire(key, group[0].rank, [t.index for t in group])
             for t in group:
                 id = TaskId(t.task)
                 self.tasks[id] = Task(id, key, t.index, t.rank, payloads[t.index], origins[t.index])
@@ -163,11 +162,8 @@ class RunState:
         place = self.schedule.clock.place(task.rank, task.key.node, task.index, None if task.payload is NOTHING else task.origin)
         self._done(task, place, e.update)
         self.schedule.complete(task.key, task.index, sent_of(e.sent))
-        if task.key not in self.live_keys():
+        if not self.schedule.is_running(task.key):
             self.pre.pop(task.key, None)
-
-    def live_keys(self) -> Iterable[FiringKey]:
-        return self.schedule.running()
 
     def _done(self, task: Task, place: Place, update: Mapping[str, Any]) -> None:
         key = task.key
