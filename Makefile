@@ -1,0 +1,51 @@
+# The folder eventstore/ is imported as ledgergraph.eventstore, and so on for the other four: see README.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types bench simulate chaos clean
+
+help: ## What there is to make
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@echo "  The folder eventstore/ is imported as ledgergraph.eventstore; likewise schemas, projections, consumers, producers."
+
+$(READY): pyproject.toml infra/requirements/dev.txt
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: set PYTHON=/path/to/python3."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: set PYTHON=/path/to/python3.11."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r infra/requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(READY) ## The main job from end to end: factor research on real prices (ARGS="--approve" for scripts)
+	$(BIN)/ledgergraph demo $(ARGS)
+
+test: $(READY) ## All tests, with a PostgreSQL of their own
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+check: $(READY) lint types ## What CI runs: lint, types, import contracts, tests
+	$(BIN)/lint-imports --config infra/importlinter.ini
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(READY) ## Lint
+	$(BIN)/ruff check .
+
+types: $(READY) ## mypy and pyright, both strict
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+bench: $(READY) ## Measures beside LangGraph and eventsourcing; writes infra/bench/RESULTS.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r infra/requirements/bench.txt
+	$(BIN)/python infra/bench/run.py $(ARGS)
+
+simulate: $(READY) ## A million random graphs and schedules (LEDGERGRAPH_SEED, LEDGERGRAPH_GRAPHS)
+	LEDGERGRAPH_GRAPHS=$${LEDGERGRAPH_GRAPHS:-1000000} $(BIN)/python -m pytest -n $(WORKERS) tests/simulation/test_schedule.py -s
+
+chaos: $(READY) ## kill -9 at 200 random moments, on SQLite and on PostgreSQL
+	LEDGERGRAPH_KILLS=$${LEDGERGRAPH_KILLS:-200} $(BIN)/python -m pytest tests/e2e/test_kill.py -s
+
+clean: ## Removes the environment and what tools left
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
