@@ -35,7 +35,7 @@ def parse_url(url: str) -> URL:
         return parsed.set(drivername="sqlite")
     if name in ("postgresql", "postgres"):
         raise InvalidStoreUrl(shown(parsed), "its driver is not said; write postgresql+psycopg://")
-    raise InvalidStoreUrl(shown(url), f"{name!r} is no database that ledgergraph knows")
+    raise InvalidStoreUrl(shown(parsed), f"{name!r} is no database that ledgergraph knows")
 
 
 def shown_url(url: str) -> str:

@@ -33,6 +33,8 @@ postgres_metadata = MetaData()
 
 ID = BigInteger().with_variant(Integer, "sqlite")
 """A 64-bit whole number; SQLite gives rowids only to a column declared INTEGER."""
+TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+"""Compared by its bytes on both databases: names have one order, and an index does not depend on the system's locales."""
 
 log = Table(
     "log", metadata,
@@ -44,17 +46,18 @@ log = Table(
 streams = Table(
     "streams", metadata,
     Column("id", ID, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", TEXT, nullable=False, unique=True),
     Column("version", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("recorded_at", BigInteger, nullable=False),
+    postgresql_with={"fillfactor": 70},
 )
 """The end of each stream's chain: what an append compares and moves."""
 
 keys = Table(
     "keys", metadata,
     Column("stream", BigInteger, primary_key=True, autoincrement=False),
-    Column("key", Text, primary_key=True),
+    Column("key", TEXT, primary_key=True),
     Column("digest", LargeBinary, nullable=False),
     Column("version", BigInteger, nullable=False),
     sqlite_with_rowid=False,
@@ -63,28 +66,28 @@ keys = Table(
 
 tasks = Table(
     "tasks", metadata,
-    Column("task", Text, primary_key=True),
-    Column("run", Text, nullable=False),
-    Column("stream", Text, nullable=False),
-    Column("node", Text, nullable=False),
-    Column("queue", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("task", TEXT, primary_key=True),
+    Column("run", TEXT, nullable=False),
+    Column("stream", TEXT, nullable=False),
+    Column("node", TEXT, nullable=False),
+    Column("queue", TEXT, nullable=False),
+    Column("state", TEXT, nullable=False),
     Column("attempt", Integer, nullable=False),
-    Column("worker", Text, nullable=False),
+    Column("worker", TEXT, nullable=False),
     Column("due_at", BigInteger, nullable=False),
-    Column("graph", Text, nullable=False),
+    Column("graph", TEXT, nullable=False),
     Index("tasks_run", "run"),
     sqlite_with_rowid=False,
 )
 
 runs = Table(
     "runs", metadata,
-    Column("run", Text, primary_key=True),
-    Column("stream", Text, nullable=False),
-    Column("thread", Text, nullable=False),
-    Column("graph", Text, nullable=False),
-    Column("fingerprint", Text, nullable=False),
-    Column("status", Text, nullable=False),
+    Column("run", TEXT, primary_key=True),
+    Column("stream", TEXT, nullable=False),
+    Column("thread", TEXT, nullable=False),
+    Column("graph", TEXT, nullable=False),
+    Column("fingerprint", TEXT, nullable=False),
+    Column("status", TEXT, nullable=False),
     Column("started_at", BigInteger, nullable=False),
     Column("changed_at", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
@@ -95,12 +98,12 @@ runs = Table(
 
 questions = Table(
     "questions", metadata,
-    Column("question", Text, primary_key=True),
-    Column("run", Text, nullable=False),
-    Column("stream", Text, nullable=False),
-    Column("task", Text, nullable=False),
-    Column("node", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("question", TEXT, primary_key=True),
+    Column("run", TEXT, nullable=False),
+    Column("stream", TEXT, nullable=False),
+    Column("task", TEXT, nullable=False),
+    Column("node", TEXT, nullable=False),
+    Column("kind", TEXT, nullable=False),
     Column("asked_at", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
     Index("questions_run", "run"),
@@ -109,8 +112,8 @@ questions = Table(
 
 workers = Table(
     "workers", metadata,
-    Column("worker", Text, primary_key=True),
-    Column("host", Text, nullable=False),
+    Column("worker", TEXT, primary_key=True),
+    Column("host", TEXT, nullable=False),
     Column("pid", BigInteger, nullable=False),
     Column("born", BigInteger, nullable=False),
     Column("until", BigInteger, nullable=False),
@@ -119,8 +122,8 @@ workers = Table(
 
 snapshots = Table(
     "snapshots", metadata,
-    Column("stream", Text, primary_key=True),
-    Column("fingerprint", Text, primary_key=True),
+    Column("stream", TEXT, primary_key=True),
+    Column("fingerprint", TEXT, primary_key=True),
     Column("version", BigInteger, primary_key=True, autoincrement=False),
     Column("hash", LargeBinary, nullable=False),
     Column("data", LargeBinary, nullable=False),
@@ -128,7 +131,7 @@ snapshots = Table(
 
 checkpoints = Table(
     "checkpoints", metadata,
-    Column("name", Text, primary_key=True),
+    Column("name", TEXT, primary_key=True),
     Column("position", BigInteger, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     sqlite_with_rowid=False,
@@ -146,9 +149,9 @@ sqlite_events = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("stream", Integer, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("type", Text, nullable=False),
+    Column("type", TEXT, nullable=False),
     Column("recorded_at", Integer, nullable=False),
-    Column("key", Text, nullable=False),
+    Column("key", TEXT, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("data", LargeBinary, nullable=False),
     UniqueConstraint("stream", "version", name="events_stream_version"),
@@ -158,21 +161,24 @@ postgres_events = Table(
     "events", postgres_metadata,
     Column("stream", BigInteger, primary_key=True, autoincrement=False),
     Column("version", BigInteger, primary_key=True, autoincrement=False),
-    Column("type", Text, nullable=False),
     Column("recorded_at", BigInteger, nullable=False),
-    Column("key", Text, nullable=False),
+    Column("type", TEXT, nullable=False),
+    Column("key", TEXT, nullable=False),
     Column("hash", LargeBinary, nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
+"""Whole numbers first: PostgreSQL pads between columns of other sizes."""
 
 positions = Table(
     "positions", postgres_metadata,
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("stream", BigInteger, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    UniqueConstraint("stream", "version", name="positions_stream_version"),
+    Column("first", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    UniqueConstraint("stream", "last", name="positions_stream_last"),
 )
-"""Given by the sequencer, in the order in which it found the events committed."""
+"""Given by the sequencer, in the order in which it found the appends committed: one row an append. `position` is that of
+version `last` of the stream; the versions from `first` on stand before it without a gap."""
 
 pending = Table(
     "pending", postgres_metadata,
@@ -180,17 +186,20 @@ pending = Table(
     Column("stream", BigInteger, nullable=False),
     Column("first", BigInteger, nullable=False),
     Column("last", BigInteger, nullable=False),
+    postgresql_with={"autovacuum_vacuum_scale_factor": 0.0, "autovacuum_vacuum_threshold": 2_000},
 )
-"""The outbox: committed appends that have no position yet; the sequencer takes its rows out."""
+"""The outbox: committed appends that have no position yet; the sequencer takes its rows out. An id is drawn under the lock of
+the stream's head, after all that led to the append was committed: what comes later in a stream, or because of it, has a higher one."""
 
 fences = Table(
     "fences", postgres_metadata,
-    Column("name", Text, primary_key=True),
+    Column("name", TEXT, primary_key=True),
     Column("epoch", BigInteger, nullable=False),
-    Column("holder", Text, nullable=False),
+    Column("holder", TEXT, nullable=False),
     Column("until", BigInteger, nullable=False),
 )
-"""Who may sequence. Every write of a holder compares its epoch, so that one that was replaced can write nothing."""
+"""Who may sequence. Every write of a holder compares its epoch, so that one that was replaced can write nothing. The row
+`sequencer` is locked by each statement that gives positions: one at a time.""" 
 
 alembic_version = Table(
     "alembic_version", metadata,

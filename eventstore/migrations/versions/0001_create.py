@@ -15,6 +15,7 @@ depends_on = None
 
 _Type = sa.types.TypeEngine[Any] | type[sa.types.TypeEngine[Any]]
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
@@ -36,7 +37,7 @@ def _key(name: str, type_: _Type) -> sa.Column[Any]:
 
 
 def _texts(*names: str) -> list[sa.Column[Any]]:
-    return [_column(name, sa.Text) for name in names]
+    return [_column(name, _TEXT) for name in names]
 
 
 def _numbers(*names: str) -> list[sa.Column[Any]]:
@@ -46,32 +47,32 @@ def _numbers(*names: str) -> list[sa.Column[Any]]:
 def _create_log() -> None:
     log = op.create_table("log", _key("incarnation", sa.String(32)), _column("format", sa.Integer), *_numbers("created_at"))
     op.bulk_insert(log, [{"incarnation": uuid.uuid4().hex, "format": 1, "created_at": time.time_ns() // 1_000}])
-    op.create_table("streams", sa.Column("id", _ID, primary_key=True), sa.Column("name", sa.Text, nullable=False, unique=True),
-                    *_numbers("version"), _column("hash", sa.LargeBinary), *_numbers("recorded_at"))
-    op.create_table("keys", _key("stream", sa.BigInteger), _key("key", sa.Text), _column("digest", sa.LargeBinary),
+    op.create_table("streams", sa.Column("id", _ID, primary_key=True), sa.Column("name", _TEXT, nullable=False, unique=True),
+                    *_numbers("version"), _column("hash", sa.LargeBinary), *_numbers("recorded_at"), postgresql_with={"fillfactor": 70})
+    op.create_table("keys", _key("stream", sa.BigInteger), _key("key", _TEXT), _column("digest", sa.LargeBinary),
                     *_numbers("version"), sqlite_with_rowid=False)
 
 
 def _create_rows() -> None:
-    op.create_table("tasks", _key("task", sa.Text), *_texts("run", "stream", "node", "queue", "state"),
+    op.create_table("tasks", _key("task", _TEXT), *_texts("run", "stream", "node", "queue", "state"),
                     _column("attempt", sa.Integer), *_texts("worker"), *_numbers("due_at"), *_texts("graph"),
                     sqlite_with_rowid=False)
     op.create_index("tasks_run", "tasks", ["run"])
-    op.create_table("runs", _key("run", sa.Text), *_texts("stream", "thread", "graph", "fingerprint", "status"),
+    op.create_table("runs", _key("run", _TEXT), *_texts("stream", "thread", "graph", "fingerprint", "status"),
                     *_numbers("started_at", "changed_at", "version"), sqlite_with_rowid=False)
     op.create_index("runs_thread", "runs", ["thread", "started_at"])
     op.create_index("runs_started", "runs", ["started_at"])
-    op.create_table("questions", _key("question", sa.Text), *_texts("run", "stream", "task", "node", "kind"),
+    op.create_table("questions", _key("question", _TEXT), *_texts("run", "stream", "task", "node", "kind"),
                     *_numbers("asked_at", "version"), sqlite_with_rowid=False)
     op.create_index("questions_run", "questions", ["run"])
-    op.create_table("workers", _key("worker", sa.Text), *_texts("host"), *_numbers("pid", "born", "until"),
+    op.create_table("workers", _key("worker", _TEXT), *_texts("host"), *_numbers("pid", "born", "until"),
                     sqlite_with_rowid=False)
 
 
 def _create_caches() -> None:
-    op.create_table("snapshots", _key("stream", sa.Text), _key("fingerprint", sa.Text), _key("version", sa.BigInteger),
+    op.create_table("snapshots", _key("stream", _TEXT), _key("fingerprint", _TEXT), _key("version", sa.BigInteger),
                     _column("hash", sa.LargeBinary), _column("data", sa.LargeBinary))
-    op.create_table("checkpoints", _key("name", sa.Text), *_numbers("position"), _column("hash", sa.LargeBinary),
+    op.create_table("checkpoints", _key("name", _TEXT), *_numbers("position"), _column("hash", sa.LargeBinary),
                     sqlite_with_rowid=False)
     op.create_table("artifacts", _key("digest", sa.String(64)), _column("data", sa.LargeBinary))
 
@@ -83,9 +84,11 @@ def _create_sqlite() -> None:
 
 
 def _create_postgres() -> None:
-    op.create_table("events", _key("stream", sa.BigInteger), _key("version", sa.BigInteger), *_texts("type"),
-                    *_numbers("recorded_at"), *_texts("key"), _column("hash", sa.LargeBinary), _column("data", sa.LargeBinary))
-    op.create_table("positions", _key("position", sa.BigInteger), *_numbers("stream", "version"),
-                    sa.UniqueConstraint("stream", "version", name="positions_stream_version"))
-    op.create_table("pending", sa.Column("id", sa.BigInteger, primary_key=True), *_numbers("stream", "first", "last"))
-    op.create_table("fences", _key("name", sa.Text), *_numbers("epoch"), *_texts("holder"), *_numbers("until"))
+    op.create_table("events", _key("stream", sa.BigInteger), _key("version", sa.BigInteger), *_numbers("recorded_at"),
+                    *_texts("type", "key"), _column("hash", sa.LargeBinary), _column("data", sa.LargeBinary))
+    op.create_table("positions", _key("position", sa.BigInteger), *_numbers("stream", "first", "last"),
+                    sa.UniqueConstraint("stream", "last", name="positions_stream_last"))
+    op.create_table("pending", sa.Column("id", sa.BigInteger, primary_key=True), *_numbers("stream", "first", "last"),
+                    postgresql_with={"autovacuum_vacuum_scale_factor": 0.0, "autovacuum_vacuum_threshold": 2_000})
+    fences = op.create_table("fences", _key("name", _TEXT), *_numbers("epoch"), *_texts("holder"), *_numbers("until"))
+    op.bulk_insert(fences, [{"name": "sequencer", "epoch": 0, "holder": "", "until": 0}])
