@@ -77,21 +77,27 @@ class InvalidUpdateError(LedgergraphError, ValueError):
 class UnknownField(InvalidUpdateError):
     def __init__(self, place: str, field: str, known: Sequence[str]) -> None:
         self.place, self.field, self.known = place, field, tuple(known)
-        super().__init__(f"{place} returned the unknown field {field!r}. Known fields: {', '.join(known)}. "
+        super().__init__(f"{place}: the state has no field {field!r}. Known fields: {', '.join(known)}. "
                          "Add it to the state's schema, or correct its name.")
 
 
 class InvalidValue(InvalidUpdateError):
     def __init__(self, place: str, field: str, path: str, why: str, wanted: str) -> None:
         self.place, self.field, self.path = place, field, path
-        super().__init__(f"{place} returned {field}{path} that is not {wanted}: {why}. "
-                         "Values are checked without conversion: return the declared type.")
+        super().__init__(f"{place}: {field}{path} is not {wanted}: {why}. "
+                         "Values are checked without conversion: give the declared type.")
 
 
 class UnstorableValue(InvalidUpdateError):
     def __init__(self, place: str, path: str, kind: str, remedy: str) -> None:
         self.place, self.path, self.kind = place, path, kind
         super().__init__(f"{place}: {path} holds a {kind}, which cannot be stored exactly. {remedy}")
+
+
+class DecodeError(LedgergraphError, ValueError):
+    def __init__(self, what: str, why: str) -> None:
+        self.what, self.why = what, why
+        super().__init__(f"the log holds {what}, which cannot be read here: {why}.")
 
 
 class ConflictingUpdates(InvalidUpdateError):

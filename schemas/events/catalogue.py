@@ -66,6 +66,8 @@ def encode(event: Event, encoded: Encoded | None = None) -> bytes:
     for field in MAPS.get(name, ()):
         data[field] = {k: orjson.Fragment(encoded[k] if encoded and k in encoded else codec.encode(v, place=name, path=k))
                        for k, v in data[field].items()}
+    if name == "tasks.ready":
+        data["tasks"] = [tuple(t) for t in data["tasks"]]
     return orjson.dumps(data)
 
 
