@@ -185,7 +185,7 @@ def _object(v: Any, t: type, depth: int) -> Tree:
         raise _Refused(f"{t.__qualname__} whose class is not registered",
                        "Name it in the state's annotations, or call ledgergraph.schemas.registry.register on it.")
     if isinstance(v, enum.Enum):
-        return {"$": "enum", "c": name, "v": v.name if v.name in t.__members__ else [_part(v.value, depth, ".value")]}
+        return {"$": "enum", "c": name, "v": v.name if v.name in type(v).__members__ else [_part(v.value, depth, ".value")]}
     return {"$": "object", "c": name, "v": {k: _part(x, depth, f".{k}") for k, x in _fields(v, t).items()}} | _beside(v, depth)
 
 

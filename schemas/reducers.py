@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from ledgergraph.schemas.errors import GraphError
 
@@ -16,7 +16,15 @@ F = TypeVar("F", bound=Reducer)
 _BY_NAME: dict[str, Reducer] = {}
 
 
-def reducer(fn: F | None = None, *, name: str | None = None) -> Any:
+@overload
+def reducer(fn: F) -> F: ...
+
+
+@overload
+def reducer(fn: None = None, *, name: str | None = None) -> Callable[[F], F]: ...
+
+
+def reducer(fn: F | None = None, *, name: str | None = None) -> F | Callable[[F], F]:
     """Registers a function of (current, update) under a name (by default module:qualname). A decorator, with or without arguments."""
     def register(f: F) -> F:
         check(f)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
@@ -250,13 +251,13 @@ def _defaults(state: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     if issubclass(state, BaseModel):
         for name, f in state.model_fields.items():
             if f.default is not PydanticUndefined or f.default_factory is not None:
-                yield name, lambda f=f: f.get_default(call_default_factory=True, validated_data={})
+                yield name, partial(f.get_default, call_default_factory=True, validated_data={})
         return
     for f in dataclasses.fields(state):
         if f.default_factory is not MISSING:
             yield f.name, f.default_factory
         elif f.default is not MISSING:
-            yield f.name, lambda v=f.default: v
+            yield f.name, partial(fresh, f.default)
 
 
 def _is_note(part: Any) -> bool:

@@ -11,7 +11,7 @@ class ReadyTask(NamedTuple):
     node: str
     epoch: int
     time: tuple[int, ...]
-    index: int
+    index: int  # type: ignore[assignment]  # over tuple.index, which nobody asks of a task
     """Among the Sends of its firing."""
     rank: int
 
