@@ -140,7 +140,7 @@ def _line(stored: Any, event: Any, payload: bool) -> dict[str, Any]:
 
 
 def _what(event: Any) -> str:
-    names = ("node", "task", "question", "name", "worker", "status", "why", "kind", "message")
+    names = ("graph", "as_of", "node", "task", "attempt", "question", "name", "worker", "status", "why", "cap", "kind", "message", "reason")
     parts = [f"{n}={getattr(event, n)}" for n in names if getattr(event, n, None)]
     if hasattr(event, "tasks"):
         parts.append(", ".join(f"{t.node}@{'.'.join(map(str, t.time)) or '-'}" for t in event.tasks))

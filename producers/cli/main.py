@@ -7,7 +7,7 @@ from ledgergraph.producers.cli.output import EXIT_CODES
 
 COMMANDS = {
     "demo": "demo:demo", "run": "runs:run", "runs": "look:runs", "show": "look:show", "state": "look:state", "events": "look:events",
-    "resume": "runs:resume", "cancel": "runs:cancel", "fork": "runs:fork", "inbox": "people:inbox", "answer": "people:answer",
+    "resume": "runs:resume", "retry": "runs:retry", "cancel": "runs:cancel", "fork": "runs:fork", "inbox": "people:inbox", "answer": "people:answer",
     "graph": "graphs:graph", "check": "graphs:check", "replay": "replay:replay", "doctor": "doctor:doctor", "db": "db:db",
 }
 

@@ -10,7 +10,9 @@ from typing import Any, NoReturn, TypeVar
 import click
 import orjson
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ledgergraph.schemas import codec
 from ledgergraph.schemas.errors import (
@@ -38,7 +40,11 @@ EXIT_CODES = {
 }
 
 F = TypeVar("F", bound=Callable[..., Any])
-console = Console(soft_wrap=False, highlight=False)
+WIDE = 160
+"""Columns where nobody's terminal says otherwise: a file or a pipe."""
+console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+IDS = ("run", "task", "question", "version", "recorded", "started", "changed", "asked", "type")
+"""Columns that are never folded: people copy from them."""
 
 
 def json_option(f: F) -> F:
@@ -73,11 +79,13 @@ def plain(value: Any) -> Any:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    t = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    if title:
+        console.print(title, style="italic", markup=False, soft_wrap=True)
+    t = Table(header_style="bold", box=None, pad_edge=False, show_header=any(columns))
     for c in columns:
-        t.add_column(c, overflow="fold")
+        t.add_column(c, overflow="fold", no_wrap=c in IDS)
     for row in rows:
-        t.add_row(*(x if isinstance(x, str) else str(x) for x in row))
+        t.add_row(*(Text(x if isinstance(x, str) else str(x)) for x in row))
     console.print(t)
 
 
@@ -100,12 +108,8 @@ def fail(error: Exception, as_json: bool, code: int) -> NoReturn:
     if as_json:
         put_json({"error": type(error).__name__, "message": str(error), "exit": code})
     else:
-        Console(stderr=True, highlight=False).print(f"[bold red]{type(error).__name__}[/]: {_escaped(str(error))}")
+        Console(stderr=True, highlight=False).print(f"[bold red]{type(error).__name__}[/]: {escape(str(error))}", soft_wrap=True)
     sys.exit(code)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 def teaches(f: Callable[..., Any]) -> Callable[..., Any]:

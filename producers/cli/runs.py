@@ -101,6 +101,23 @@ def resume(run: str, graph: str | None, max_steps: int | None, log: str | None, 
 
 @click.command()
 @click.argument("run")
+@click.option("--graph", default=None, help="module:attribute of the run's graph, where its name is not installed.")
+@log_option
+@json_option
+@teaches
+def retry(run: str, graph: str | None, log: str | None, as_json: bool) -> None:
+    """Try again what failed in a RUN, or what lost its workers too often; a run that did not fail is left alone."""
+    store = open_log(log)
+    app, thread = app_of_run(store, run, graph)
+    row = store.run(RunId(run))
+    if row is None or row.status != "failed":
+        raise InvalidInput(f"run {run} did not fail: it is {row.status if row else 'unknown'}. `ledgergraph resume` goes on with a run that "
+                           "was capped or whose process died.")
+    drive(app, None, as_json, thread_id=thread, actor=person())
+
+
+@click.command()
+@click.argument("run")
 @click.option("--reason", default="", help="Why: kept with the event.")
 @click.option("--graph", default=None, help="module:attribute of the run's graph, where its name is not installed.")
 @log_option
