@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, Vali
 from pydantic_core import PydanticUndefined
 
 from ledgergraph.schemas import codec, reducers, registry
+from ledgergraph.schemas.checkable import checkable
 from ledgergraph.schemas.copying import IMMUTABLE, fresh
 from ledgergraph.schemas.errors import GraphError, InvalidUpdateError, InvalidValue, UnknownField
 from ledgergraph.schemas.graph import FieldSpec
@@ -52,6 +53,13 @@ class Field:
             raise InvalidValue(place, self.spec.name, path, shown, self.wanted) from None
 
 
+    def from_json(self, value: Any) -> Any:
+        try:
+            return self.adapter.validate_json(codec.encode(value), strict=True)
+        except ValidationError:
+            return value
+
+
 class StateSchema:
     """The fields of a state's class."""
 
@@ -84,6 +92,11 @@ class StateSchema:
                 raise UnknownField(place, name, list(self._fields))
             field.check(value, place)
         return out
+
+    def from_json(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """An update that came as JSON, with what the fields' types say in place of texts (a Decimal, a date). What does not fit is
+        left as it is, for `check` to refuse."""
+        return {n: self._fields[n].from_json(v) if n in self._fields else v for n, v in values.items()}
 
     def _mapping(self, update: Any, place: str) -> dict[str, Any]:
         if isinstance(update, Mapping):
@@ -229,6 +242,7 @@ def _update_kind(fold: Any, kind: Any) -> Any:
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
+    kind = checkable(kind)
     try:
         return TypeAdapter(kind, config=_STRICT)
     except PydanticUserError:

@@ -72,7 +72,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
         return [plain(v) for v in value]
     if isinstance(value, bytes):
-        return value.hex()
+        return value.hex() if len(value) <= 64 else f"{len(value):,} bytes, sha256 {codec.digest_of(value)[:16]}"
     if hasattr(value, "__dataclass_fields__"):
         return {k: plain(getattr(value, k)) for k in value.__dataclass_fields__}
     return str(value)
@@ -105,10 +105,11 @@ def exit_code(error: LedgergraphError) -> int:
 
 
 def fail(error: Exception, as_json: bool, code: int) -> NoReturn:
+    message = "\n".join([str(error), *getattr(error, "__notes__", ())])
     if as_json:
-        put_json({"error": type(error).__name__, "message": str(error), "exit": code})
+        put_json({"error": type(error).__name__, "message": message, "exit": code})
     else:
-        Console(stderr=True, highlight=False).print(f"[bold red]{type(error).__name__}[/]: {escape(str(error))}", soft_wrap=True)
+        Console(stderr=True, highlight=False).print(f"[bold red]{type(error).__name__}[/]: {escape(message)}", soft_wrap=True)
     sys.exit(code)
 
 

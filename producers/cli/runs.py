@@ -48,6 +48,12 @@ def read_input(text: str | None) -> Any:
         raise InvalidInput(f"the input is no JSON ({e}). Write e.g. --input '{{\"field\": 1}}', or --input @file.json.") from e
 
 
+def input_of(app: App, text: str) -> Any:
+    """The run's input out of JSON, its values as the state's types have them."""
+    given = read_input(text)
+    return app.binding.schema.from_json(given) if isinstance(given, dict) else given
+
+
 def drive(app: App, input: Any, as_json: bool, **options: Any) -> None:
     """Runs until it ends or waits, with progress, and shows what came out."""
     try:
@@ -83,7 +89,7 @@ def drive(app: App, input: Any, as_json: bool, **options: Any) -> None:
 def run(graph: str, input_: str, thread: str | None, as_of: str | None, max_steps: int | None, log: str | None, as_json: bool) -> None:
     """Start a run of GRAPH (a name, or module:attribute), show progress, stop at a question."""
     app = find_graph(graph, open_log(log, must_exist=False))
-    drive(app, read_input(input_), as_json, thread_id=thread, as_of=as_of, max_steps=max_steps, actor=person())
+    drive(app, input_of(app, input_), as_json, thread_id=thread, as_of=as_of, max_steps=max_steps, actor=person())
 
 
 @click.command()
@@ -147,7 +153,7 @@ def fork(run: str, at: int | None, edits: tuple[str, ...], why: str, graph: str 
     config = {"configurable": {"thread_id": thread, "checkpoint_id": f"{state.stream}@{at if at is not None else state.version}"}}
     branch = app.fork(config, why=why, actor=person())
     if edits:
-        branch = app.update_state(branch, dict(_edit(e) for e in edits), actor=person())
+        branch = app.update_state(branch, app.binding.schema.from_json(dict(_edit(e) for e in edits)), actor=person())
     snapshot = app.get_state(branch)
     new = snapshot.metadata["run"]
     if as_json:
