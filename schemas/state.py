@@ -74,7 +74,11 @@ class StateSchema:
             raise GraphError(f"{state!r} is no state: give a TypedDict, a dataclass or a pydantic model, with a type for each field.")
         registry.register_annotations(state)
         defaults = dict(_defaults(state))
-        hints = get_type_hints(state, include_extras=True)
+        try:
+            hints = get_type_hints(state, include_extras=True)
+        except NameError as e:
+            raise GraphError(f"the state {state.__qualname__} has an annotation that cannot be read ({e}). Import what it names at run time, "
+                             "at the top of its module.") from e
         if isinstance(state, type) and issubclass(state, BaseModel):
             hints = {n: hints[n] for n in state.model_fields}
         return cls(state, {n: Field(n, t, defaults.get(n)) for n, t in hints.items()})
