@@ -1,6 +1,7 @@
 """Where nodes and edges stand: layers from START downwards, each node after all that leads to it but by edges that begin a round."""
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ledgergraph.schemas import digraph, loops
@@ -20,8 +21,10 @@ class Edge(NamedTuple):
 
 class Layout(NamedTuple):
     layers: list[list[str]]
-    """START first, END last."""
+    """START first, END last; with the bends of edges that pass layers, where these were asked for."""
     edges: list[Edge]
+    bends: dict[Edge, list[str]]
+    """What each long edge passes, a name of its own in each layer between its ends."""
 
 
 def edges_of(spec: GraphSpec) -> list[Edge]:
@@ -36,7 +39,8 @@ def edges_of(spec: GraphSpec) -> list[Edge]:
     return [Edge(u, v, kind, (u, v) in back) for (u, v), kind in found.items()]
 
 
-def lay_out(spec: GraphSpec) -> Layout:
+def lay_out(spec: GraphSpec, *, bending: bool = False) -> Layout:
+    """`bending`: long edges get places in the layers that they pass, so that no node stands in their way."""
     edges = edges_of(spec)
     names = [START, *spec.names, END]
     forward = digraph.successors(names, {(e.source, e.target) for e in edges if not e.begins_round})
@@ -52,7 +56,13 @@ def lay_out(spec: GraphSpec) -> Layout:
     layers: list[list[str]] = [[] for _ in range(depth[END] + 1)]
     for n in names:
         layers[depth[n]].append(n)
-    return Layout(_untangled([layer for layer in layers if layer], edges), edges)
+    bends = {e: [f"\0{e.source}>{e.target}@{d}" for d in range(depth[e.source] + 1, depth[e.target])]
+             for e in edges if bending and not e.begins_round and depth[e.target] - depth[e.source] > 1}
+    for e, passed in bends.items():
+        for d, name in enumerate(passed, depth[e.source] + 1):
+            layers[d].append(name)
+    steps = [pair for e in edges if not e.begins_round for pair in pairwise([e.source, *bends.get(e, ()), e.target])]
+    return Layout(_untangled([layer for layer in layers if layer], steps), edges, bends)
 
 
 def _pull_down(depth: dict[str, int], edges: list[Edge]) -> None:
@@ -63,13 +73,12 @@ def _pull_down(depth: dict[str, int], edges: list[Edge]) -> None:
         depth[n] = max(1, min(below, default=1) - 1)
 
 
-def _untangled(layers: list[list[str]], edges: list[Edge]) -> list[list[str]]:
+def _untangled(layers: list[list[str]], steps: list[tuple[str, str]]) -> list[list[str]]:
     """Each layer in the order of the means of its neighbours' places: fewer crossings (Sugiyama et al. 1981)."""
     near: dict[str, list[str]] = {}
-    for e in edges:
-        if not e.begins_round:
-            near.setdefault(e.source, []).append(e.target)
-            near.setdefault(e.target, []).append(e.source)
+    for u, v in steps:
+        near.setdefault(u, []).append(v)
+        near.setdefault(v, []).append(u)
     for sweep in range(SWEEPS):
         place = {n: (i + 0.5) / len(layer) for layer in layers for i, n in enumerate(layer)}
         for layer in layers if sweep % 2 == 0 else layers[::-1]:

@@ -1,8 +1,9 @@
 """A graph as an SVG picture that stands alone: no script, no font, no address outside of it."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from typing import NamedTuple
 
 from ledgergraph.producers.drawing.layout import Edge, Layout, lay_out, shown
@@ -35,13 +36,15 @@ class Box(NamedTuple):
 
 def svg(spec: GraphSpec, marks: Mapping[str, NodeMark] | None = None) -> str:
     """Top to bottom. Routes are dashed, barriers thick; edges that begin a round go up at the right side."""
-    layout = lay_out(spec)
+    layout = lay_out(spec, bending=True)
     boxes, width = _placed(layout, marks)
     backs = [e for e in layout.edges if e.begins_round]
     right = width + 18.0 * len(backs) + 2 * EDGE
     height = max(b.y for b in boxes.values()) + LINE + 3 * EDGE
     lanes = {e: width + EDGE + 18.0 * i for i, e in enumerate(backs)}
-    parts = [_edge(e, boxes, lanes.get(e)) for e in layout.edges] + [_node(n, boxes[n], (marks or {}).get(n)) for n in boxes]
+    parts = [_back(e, boxes, lanes[e]) if e in lanes else _edge(e, [boxes[n] for n in (e.source, *layout.bends.get(e, ()), e.target)])
+             for e in layout.edges]
+    parts += [_node(n, boxes[n], (marks or {}).get(n)) for n in boxes if n in (START, END) or n in spec.node]
     title = escape(f"{spec.name}: {len(spec.nodes)} nodes, {spec.clock} time")
     legend = "solid: always, dashed: a route may, thick: barrier, purple: begins the next round"
     return (f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{title}" width="{right:.0f}" height="{height:.0f}" '
@@ -59,6 +62,8 @@ def _short(name: str) -> str:
 def _placed(layout: Layout, marks: Mapping[str, NodeMark] | None) -> tuple[dict[str, Box], float]:
     """The boxes, and how wide all of it is."""
     def wide(n: str) -> float:
+        if n.startswith("\0"):
+            return 8.0
         mark = (marks or {}).get(n)
         return max(len(_short(n)), len(mark.text) if mark else 0, 5) * CHAR + 24
     widths = [sum(wide(n) for n in layer) + GAP_X * (len(layer) - 1) for layer in layout.layers]
@@ -85,15 +90,21 @@ def _node(name: str, b: Box, mark: NodeMark | None) -> str:
             f'height="{LINE:.0f}" rx="{radius:.0f}"{stroke}/>{text}</g>')
 
 
-def _edge(e: Edge, boxes: Mapping[str, Box], lane: float | None) -> str:
-    a, b = boxes[e.source], boxes[e.target]
-    kinds = f"edge {e.kind}" + (" round" if e.begins_round else "")
-    if lane is None:
+def _edge(e: Edge, passed: Sequence[Box]) -> str:
+    """From box to box, through the bends between them."""
+    path = ""
+    for i, (a, b) in enumerate(pairwise(passed)):
         y1, y2 = a.y + LINE / 2, b.y - LINE / 2
-        bend = max(GAP_Y / 2, (y2 - y1) / 2.5)
-        path = f"M{a.x:.1f} {y1:.1f}C{a.x:.1f} {y1 + bend:.1f} {b.x:.1f} {y2 - bend:.1f} {b.x:.1f} {y2:.1f}"
-    else:
-        x1, x2, y1, y2 = a.x + a.width / 2, b.x + b.width / 2, a.y, b.y
-        under, over = y1 + LINE / 2 + 12, y2 - LINE / 2 - 12
-        path = (f"M{x1:.1f} {y1:.1f}H{x1 + 8:.1f}V{under:.1f}H{lane:.1f}V{over:.1f}H{x2 + 8:.1f}V{y2:.1f}H{x2 + 1:.1f}")
-    return f'<path class="{kinds}" d="{path}" marker-end="url(#tip)"/>'
+        bend = (y2 - y1) / 2
+        start = f"M{a.x:.1f} {y1:.1f}" if i == 0 else f"L{a.x:.1f} {y1:.1f}"
+        path += f"{start}C{a.x:.1f} {y1 + bend:.1f} {b.x:.1f} {y2 - bend:.1f} {b.x:.1f} {y2:.1f}"
+    return f'<path class="edge {e.kind}" d="{path}" marker-end="url(#tip)"/>'
+
+
+def _back(e: Edge, boxes: Mapping[str, Box], lane: float) -> str:
+    """Up at the right side, on a lane of its own."""
+    a, b = boxes[e.source], boxes[e.target]
+    x1, x2 = a.x + a.width / 2, b.x + b.width / 2
+    under, over = a.y + LINE / 2 + 12, b.y - LINE / 2 - 12
+    path = f"M{x1:.1f} {a.y:.1f}H{x1 + 8:.1f}V{under:.1f}H{lane:.1f}V{over:.1f}H{x2 + 8:.1f}V{b.y:.1f}H{x2 + 1:.1f}"
+    return f'<path class="edge {e.kind} round" d="{path}" marker-end="url(#tip)"/>'
