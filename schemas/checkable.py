@@ -3,14 +3,14 @@ become the same TypedDict of typing_extensions, at any depth."""
 from __future__ import annotations
 
 import types
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typing_extensions
 
 
 def checkable(t: Any, outer: tuple[Any, ...] = ()) -> Any:
     """The type with every TypedDict in it replaced. One that holds itself is checked as a dict there."""
-    if is_typeddict(t):
+    if typing_extensions.is_typeddict(t):
         return dict[str, Any] if t in outer else _typed_dict(t, (*outer, t))
     origin, args = get_origin(t), get_args(t)
     if not args or origin is Literal:

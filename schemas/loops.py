@@ -40,7 +40,8 @@ class _Reading:
     def __init__(self, spec: GraphSpec) -> None:
         self.spec = spec
         names = (START, *spec.names)
-        self.every: Edges = {(u, v) for u in names for v in targets(spec, u)}
+        known = set(names)
+        self.every: Edges = {(u, v) for u in names for v in targets(spec, u) if v in known}
         self.always: Edges = {(u, v) for u, vs in spec.static.items() for v in vs}
         self.always |= {(u, b.target) for b in spec.barriers for u in b.sources}
         self.ends = {u for u, vs in spec.route.items() if END in vs}

@@ -5,10 +5,11 @@ import dataclasses
 import types
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticUndefined
+from typing_extensions import is_typeddict
 
 from ledgergraph.schemas import codec, reducers, registry
 from ledgergraph.schemas.checkable import checkable
