@@ -35,7 +35,7 @@ lint: $(READY) ## Lint
 
 types: $(READY) ## mypy and pyright, both strict
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(READY) ## Measures beside LangGraph and eventsourcing; writes infra/bench/RESULTS.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r infra/requirements/bench.txt

@@ -1,5 +1,7 @@
 """Types as pydantic checks them. Before Python 3.12 it refuses `typing.TypedDict`, which people's states are full of; here they
 become the same TypedDict of typing_extensions, at any depth."""
+# Values of any type pass here: what is not known of them is the point.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import types
@@ -24,13 +26,15 @@ def checkable(t: Any, outer: tuple[Any, ...] = ()) -> Any:
         return t
     if origin in (Union, types.UnionType):
         return Union[inner]  # noqa: UP007  # built from values
-    return t.copy_with(inner) if hasattr(t, "copy_with") else origin[inner]  # type: ignore[index]
+    return t.copy_with(inner) if hasattr(t, "copy_with") else origin[inner]
 
 
 def _typed_dict(t: Any, outer: tuple[Any, ...]) -> Any:
     fields = {k: checkable(_bare(v), outer) for k, v in get_type_hints(t, include_extras=True).items()}
-    return typing_extensions.TypedDict(t.__name__, {k: v if k in t.__required_keys__ else typing_extensions.NotRequired[v]
-                                                    for k, v in fields.items()})
+    kinds = {k: v if k in t.__required_keys__ else typing_extensions.NotRequired[v] for k, v in fields.items()}
+    # Made from values, which checkers do not read.
+    make: Any = typing_extensions.TypedDict
+    return make(t.__name__, kinds)
 
 
 def _bare(t: Any) -> Any:

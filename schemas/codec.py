@@ -4,6 +4,8 @@ Bytes are JSON. What JSON has stays as it is (null, booleans, integers up to 63 
 text keys); everything else is {"$": tag, ...}. Classes are stored by the name that they are registered under
 (schemas/registry.py) and restored field by field: no constructor runs, and nothing is imported because bytes say so.
 """
+# Values of any type pass here: what is not known of them is the point.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import base64
@@ -147,7 +149,7 @@ def _unordered(tag: str) -> Callable[[Any, int], Tree]:
 def _zone(tz: tzinfo | None) -> Tree:
     if tz is None:
         return None
-    if type(tz) is ZoneInfo and tz.key is not None:
+    if type(tz) is ZoneInfo and tz.key:
         return tz.key
     if type(tz) is timezone:
         offset = tz.utcoffset(None)
@@ -257,7 +259,7 @@ def _instance(tree: dict[str, Any]) -> Any:
     cls, fields = _class(tree), {k: from_plain(v) for k, v in tree["v"].items()}
     if issubclass(cls, tuple):
         return _named_tuple(cls, fields, tree["c"])
-    out = cls.__new__(cls)
+    out: Any = object.__new__(cls)
     if isinstance(out, BaseModel):
         object.__setattr__(out, "__dict__", fields)
         object.__setattr__(out, "__pydantic_fields_set__", set(tree["s"]))

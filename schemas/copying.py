@@ -1,4 +1,6 @@
 """Copies of values: state is never shared between nodes, or between a node and the log."""
+# Values of any type pass here: what is not known of them is the point.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import copy

@@ -152,7 +152,8 @@ def decode_spec(data: bytes) -> GraphSpec:
     raw = orjson.loads(data)
 
     def pairs(key: str) -> tuple[Any, ...]:
-        return tuple(tuple(tuple(y) if isinstance(y, list) else y for y in x) for x in raw[key])
+        rows: list[list[Any]] = raw[key]
+        return tuple(tuple(map(_tupled, row)) for row in rows)
     return GraphSpec(
         name=raw["name"], version=raw["version"], edges=pairs("edges"), rounds=pairs("rounds"), loops=pairs("loops"),
         back=pairs("back"), clock=raw["clock"], max_steps=raw["max_steps"], extra=raw["extra"],
@@ -160,6 +161,10 @@ def decode_spec(data: bytes) -> GraphSpec:
         routes=tuple(RouteSpec(r["source"], tuple(r["targets"]), r["declared"]) for r in raw["routes"]),
         barriers=tuple(BarrierSpec(tuple(b["sources"]), b["target"], b["on_missing"]) for b in raw["barriers"]),
     )
+
+
+def _tupled(x: Any) -> Any:
+    return tuple(x) if type(x) is list else x  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 def _node(raw: dict[str, Any]) -> NodeSpec:

@@ -1,5 +1,7 @@
 """Reducers: how an update is folded into a field. Pure functions of (current, update) that never change what they are given,
 found by name: the name is what a graph's spec and every log hold."""
+# Values of any type pass here: what is not known of them is the point.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import builtins

@@ -1,4 +1,6 @@
 """Which classes stored values may name. Bytes of the log never cause an import: a name that is not here is an error."""
+# Values of any type pass here: what is not known of them is the point.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import dataclasses

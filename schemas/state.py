@@ -1,4 +1,6 @@
 """A graph's state: a TypedDict, a dataclass or a pydantic model, whose fields may carry a reducer. All three behave alike."""
+# Values of any type pass here: what is not known of them is the point.
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 from __future__ import annotations
 
 import dataclasses
@@ -71,7 +73,7 @@ class StateSchema:
     @classmethod
     def of(cls, state: type) -> StateSchema:
         """Raises GraphError for a class of another kind or with a reducer of other than two arguments."""
-        if not (is_typeddict(state) or dataclasses.is_dataclass(state) or (isinstance(state, type) and issubclass(state, BaseModel))):
+        if not (is_typeddict(state) or dataclasses.is_dataclass(state) or is_model(state)):
             raise GraphError(f"{state!r} is no state: give a TypedDict, a dataclass or a pydantic model, with a type for each field.")
         registry.register_annotations(state)
         defaults = dict(_defaults(state))
@@ -80,7 +82,7 @@ class StateSchema:
         except NameError as e:
             raise GraphError(f"the state {state.__qualname__} has an annotation that cannot be read ({e}). Import what it names at run time, "
                              "at the top of its module.") from e
-        if isinstance(state, type) and issubclass(state, BaseModel):
+        if issubclass(state, BaseModel):
             hints = {n: hints[n] for n in state.model_fields}
         return cls(state, {n: Field(n, t, defaults.get(n)) for n, t in hints.items()})
 
@@ -262,6 +264,10 @@ def _initial_text(make: Callable[[], Any] | None) -> str | None:
     if not value and type(value) in EMPTY:
         return type(value).__name__
     return codec.encode(value, place="the state's schema", path="default").decode("ascii", "backslashreplace")
+
+
+def is_model(state: Any) -> bool:
+    return isinstance(state, type) and issubclass(state, BaseModel)
 
 
 def _defaults(state: Any) -> Iterator[tuple[str, Callable[[], Any]]]:

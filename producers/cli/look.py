@@ -47,15 +47,16 @@ def show(run: str, log: str | None, as_json: bool) -> None:
     store = open_log(log)
     s = find_run(History(store), run)
     shown = snapshot(s)
+    nodes = _visits(s)
     data = {"run": run, "thread": s.thread, "stream": s.stream, "version": int(s.version), "status": shown.metadata["status"],
             "graph": s.current.spec.name, "fingerprint": s.current.spec.fingerprint, "clock": s.current.spec.clock,
             "as_of": s.current.started.as_of, "next": list(shown.next), "conflicts": shown.metadata["conflicts"],
-            "tasks": [plain(t) for t in shown.tasks], "nodes": _visits(s)}
+            "tasks": [plain(t) for t in shown.tasks], "nodes": nodes}
     if as_json:
         put_json(data)
         return
     table(f"run {run}", ["", ""], [(k, str(v)) for k, v in data.items() if k not in ("tasks", "nodes")])
-    table("nodes", ["node", "firings"], list(data["nodes"].items()))
+    table("nodes", ["node", "firings"], list(nodes.items()))
     if shown.tasks:
         table("tasks that are not done", ["task", "node", "state", "attempt", "error"],
               [(t.id, t.name, t.state, t.attempt, t.error or "") for t in shown.tasks])

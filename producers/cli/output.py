@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
@@ -64,13 +64,15 @@ def put_json(value: Any) -> None:
 def plain(value: Any) -> Any:
     """Mappings, sequences and objects as what JSON has, Decimals, times and the like as texts."""
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        items: Mapping[Any, Any] = value
+        return {str(k): plain(v) for k, v in items.items()}
     if isinstance(value, str | int | float | bool | None):
         return value
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
-        return [plain(v) for v in value]
+        members: Iterable[Any] = value
+        return [plain(v) for v in members]
     if isinstance(value, bytes):
         return value.hex() if len(value) <= 64 else f"{len(value):,} bytes, sha256 {codec.digest_of(value)[:16]}"
     if hasattr(value, "__dataclass_fields__"):

@@ -50,8 +50,8 @@ def read_input(text: str | None) -> Any:
 
 def input_of(app: App, text: str) -> Any:
     """The run's input out of JSON, its values as the state's types have them."""
-    given = read_input(text)
-    return app.binding.schema.from_json(given) if isinstance(given, dict) else given
+    given: Any = read_input(text)
+    return app.binding.schema.from_json(given) if type(given) is dict else given
 
 
 def drive(app: App, input: Any, as_json: bool, **options: Any) -> None:
