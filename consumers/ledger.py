@@ -18,7 +18,7 @@ from ledgergraph.schemas.errors import LedgergraphError, WrongExpectedVersion
 from ledgergraph.schemas.events.catalogue import NAME_OF, encode
 from ledgergraph.schemas.upcasts import current
 
-AHEAD_MAX = 256
+AHEAD_MAX = 1_024
 """Steps that may wait to be stored."""
 
 

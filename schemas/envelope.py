@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ledgergraph.schemas.errors import DamagedLog, EventTooLarge, NewerLog
-from ledgergraph.schemas.ids import StreamId, Version, new_id
+from ledgergraph.schemas.ids import StreamId, Version, new_ids
 
 HASH_SCHEME = 1
 NO_HASH = bytes(32)
@@ -112,9 +112,10 @@ class Chain:
         version, previous = self.version, self.hash
         at = max(now, self.recorded_at)
         out: list[StoredEvent] = []
-        for e in events:
+        events = list(events)
+        for e, event_id in zip(events, new_ids(len(events)), strict=True):
             version += 1
-            data = _pack(self._stream, version, e, at, previous)
+            data = _pack(self._stream, version, e, event_id, at, previous)
             if len(data) > EVENT_MAX:
                 raise EventTooLarge(e.type, len(data), EVENT_MAX)
             previous = hashlib.sha256(data).digest()
@@ -123,11 +124,11 @@ class Chain:
         return out
 
 
-def _pack(stream: bytes, version: int, e: NewEvent, at: int, previous: bytes) -> bytes:
+def _pack(stream: bytes, version: int, e: NewEvent, event_id: bytes, at: int, previous: bytes) -> bytes:
     type_, tenant, actor = e.type.encode(), e.tenant.encode(), e.actor.encode()
     correlation, causation, key, code = e.correlation.encode(), e.causation.encode(), e.key.encode(), e.code.encode()
     return b"".join((
-        _FIXED.pack(HASH_SCHEME, new_id(), version, e.schema_version, at if e.occurred_at is None else e.occurred_at, at,
+        _FIXED.pack(HASH_SCHEME, event_id, version, e.schema_version, at if e.occurred_at is None else e.occurred_at, at,
                     previous, len(stream), len(type_), len(tenant), len(actor), len(correlation), len(causation),
                     len(key), len(code)),
         stream, type_, tenant, actor, correlation, causation, key, code, e.payload))

@@ -58,11 +58,17 @@ def thread_stream(thread: ThreadId) -> StreamId:
 
 def new_id() -> bytes:
     """16 bytes, ordered by their millisecond of making (UUID version 7, RFC 9562)."""
-    ms = time.time_ns() // 1_000_000
-    tail = bytearray(os.urandom(10))
-    tail[0] = 0x70 | (tail[0] & 0x0F)
-    tail[2] = 0x80 | (tail[2] & 0x3F)
-    return ms.to_bytes(6, "big") + bytes(tail)
+    return new_ids(1)[0]
+
+
+def new_ids(n: int) -> list[bytes]:
+    """Several at once: one call of the system for their random parts."""
+    ms = (time.time_ns() // 1_000_000).to_bytes(6, "big")
+    tail = bytearray(os.urandom(10 * n))
+    for i in range(0, 10 * n, 10):
+        tail[i] = 0x70 | (tail[i] & 0x0F)
+        tail[i + 2] = 0x80 | (tail[i + 2] & 0x3F)
+    return [ms + tail[i:i + 10] for i in range(0, 10 * n, 10)]
 
 
 def new_run_id() -> RunId:

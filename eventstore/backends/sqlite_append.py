@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import chain
 from typing import Any
 
 from ledgergraph.eventstore.backends import sqlite_sql as sql
@@ -53,8 +54,13 @@ class Appends:
         return Appended(last.version)
 
     def flush(self) -> None:
-        if self._events:
-            self._db.executemany(sql.NEW_EVENT, self._events)
+        events, at = self._events, 0
+        for size, statement in sql.NEW_EVENTS.items():
+            while len(events) - at >= size:
+                self._db.execute(statement, list(chain.from_iterable(events[at:at + size])))
+                at += size
+        if at < len(events):
+            self._db.executemany(sql.NEW_EVENT, events[at:])
         self._rows.write(self._db)
 
     def _find(self, name: str) -> int | None:

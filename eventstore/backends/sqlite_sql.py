@@ -27,6 +27,8 @@ KEEP_KEY = "INSERT OR IGNORE INTO keys (stream, key, digest, version) VALUES (?,
 DROP_KEY = "DELETE FROM keys WHERE stream = ? AND key = ?"
 BY_KEY = "SELECT digest, version FROM keys WHERE stream = ? AND key = ?"
 NEW_EVENT = "INSERT INTO events (position, stream, version, type, recorded_at, key, hash, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+NEW_EVENTS = {n: NEW_EVENT + ", (?, ?, ?, ?, ?, ?, ?, ?)" * (n - 1) for n in (250, 25)}
+"""Many at once: the driver gives up the interpreter's lock for every statement that it runs, and a busy thread is slow to return it."""
 
 PUT_TASK = _put("tasks", TASK_COLUMNS)
 PUT_RUN = _put("runs", RUN_COLUMNS)
