@@ -199,7 +199,7 @@ fences = Table(
     Column("until", BigInteger, nullable=False),
 )
 """Who may sequence. Every write of a holder compares its epoch, so that one that was replaced can write nothing. The row
-`sequencer` is locked by each statement that gives positions: one at a time.""" 
+`sequencer` is locked by each statement that gives positions: one at a time."""
 
 alembic_version = Table(
     "alembic_version", metadata,

@@ -12,7 +12,7 @@ State = Literal["ready", "started", "retry", "failed", "parked", "dead"]
 class Effect:
     """What is recorded of one effect."""
 
-    __slots__ = ("asked", "attempt", "key", "name", "number", "on_unknown", "outcome", "request", "result", "error")
+    __slots__ = ("asked", "attempt", "error", "key", "name", "number", "on_unknown", "outcome", "request", "result")
 
     def __init__(self, name: str, number: int, key: str, request: str, on_unknown: str, attempt: int) -> None:
         self.name, self.number, self.key, self.request = name, number, key, request
@@ -25,7 +25,7 @@ class Effect:
 class Question:
     """One question of a task."""
 
-    __slots__ = ("answer", "answered_by", "asked_at", "asked", "kind", "number", "open", "task", "value", "version")
+    __slots__ = ("answer", "answered_by", "asked", "asked_at", "kind", "number", "open", "task", "value", "version")
 
     def __init__(self, asked: Any, at: int, version: int) -> None:
         self.asked, self.asked_at, self.version = asked, at, version

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledgergraph.projections.run_state import RunState
-from ledgergraph.projections.schedule import FiringKey
 from ledgergraph.projections.run_tasks import Effect, Question, Task
+from ledgergraph.projections.schedule import FiringKey
 from ledgergraph.schemas.events import effect, question, run, task, thread
 from ledgergraph.schemas.graph import GraphSpec
 from ledgergraph.schemas.ids import RunId, StreamId, TaskId, ThreadId, Version

@@ -97,7 +97,7 @@ class Record:
 class Chain:
     """The end of one stream's hash chain: gives new events their version, time, previous hash and bytes."""
 
-    __slots__ = ("hash", "recorded_at", "stream", "version", "_stream")
+    __slots__ = ("_stream", "hash", "recorded_at", "stream", "version")
 
     def __init__(self, stream: StreamId, version: int = 0, hash: bytes = NO_HASH, recorded_at: int = 0) -> None:
         self.stream, self.version, self.hash, self.recorded_at = stream, version, hash, recorded_at

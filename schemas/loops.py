@@ -131,7 +131,7 @@ class _Reading:
             after = digraph.successors(c, {(a, b) for a, b in inside if a != u})
             cycles = [p for p in digraph.components(c, after) if len(p) > 1 or p[0] in after[p[0]]]
             longer = [p for p in cycles if len(p) > 1]
-            if not longer or len(leaving) == 1 and all(self._can_leave(p) for p in cycles):
+            if not longer or (len(leaving) == 1 and all(self._can_leave(p) for p in cycles)):
                 return u
             # Whoever decides lies on every cycle, so on this one too.
             candidates &= set(digraph.short_cycle(longer[0], after))
@@ -154,10 +154,9 @@ class _Reading:
             body = {u: _union(leads[v] for x, v in edges if x == u) & comes[u] | bit[u] for u in latches}
             exits = {u: _union(bit[a] for a in c if bit[a] & body[u] and (a in outside or onto[a] & ~body[u])) for u in latches}
 
-            def lies_in(u: str, w: str) -> bool:
-                alone = exits[u] & (exits[u] - 1) == 0
-                return alone and not bit[w] & body[u] and not (aims[u] | exits[u]) & ~body[w]
-            outer = set(u for u in latches if not any(lies_in(u, w) and not lies_in(w, u) for w in latches))
+            inner = {(u, w) for u in latches for w in latches
+                     if exits[u] & (exits[u] - 1) == 0 and not bit[w] & body[u] and not (aims[u] | exits[u]) & ~body[w]}
+            outer = {u for u in latches if not any((u, w) in inner and (w, u) not in inner for w in latches)}
             if len(outer) in (0, len(latches)):
                 return edges
             edges = {(u, v) for u, v in edges if u in outer}

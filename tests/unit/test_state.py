@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import add
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 import pytest
 from pydantic import BaseModel, Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from ledgergraph.schemas import reducers
 from ledgergraph.schemas.errors import GraphError, InvalidUpdateError, InvalidValue, UnknownField, UnstorableValue
