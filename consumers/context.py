@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Any, Literal, Protocol
 
 from ledgergraph.consumers.command import Parked
-from ledgergraph.projections.run_tasks import Effect, Task
+from ledgergraph.projections.run_tasks import Effect, Failure, Task
 from ledgergraph.schemas import codec
 from ledgergraph.schemas.copying import fresh
 from ledgergraph.schemas.errors import EffectMismatch, ReplayDivergence
@@ -46,6 +46,8 @@ class NodeContext:
     attempt: int
     as_of: datetime | None
     recorder: Recorder
+    failures: tuple[Failure, ...] = ()
+    """Of nodes before this one with on_error="continue": (node, kind, message) each."""
     calls_allowed: bool = True
     """False in a replay: what is not recorded is a divergence, never a call."""
     fresh_values: list[Any] = field(default_factory=list[Any])

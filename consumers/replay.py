@@ -128,7 +128,7 @@ def _compare_task(out: Verified, stored: StoredEvent, event: TaskCompleted, run:
     task = run.tasks[TaskId(event.task)]
     node = task.key.node
     as_of = datetime.fromisoformat(run.started.as_of) if run.started.as_of else None
-    ctx = NodeContext(run.id, run.thread, node, task, event.attempt, as_of, NoLog(), calls_allowed=False)
+    ctx = NodeContext(run.id, run.thread, node, task, event.attempt, as_of, NoLog(), run.failures_before(task.key), calls_allowed=False)
     view = run.pre[task.key]
     if binding.nodes[node].is_async:
         outcome = asyncio.run(run_async(binding, view, ctx))

@@ -169,7 +169,7 @@ class Runner:
         attempt = task.attempt + 1
         self.ledger.offer(TaskStarted(task.id, attempt, self.options.worker), code=self.binding.nodes[node].code)
         self.key = self.key or f"{task.id}/{attempt}/started"
-        return NodeContext(run.id, run.thread, node, task, attempt, self.as_of, self)
+        return NodeContext(run.id, run.thread, node, task, attempt, self.as_of, self, run.failures_before(task.key))
 
     def spawn(self, ctx: NodeContext) -> None:
         view = self.run.pre[ctx.task.key]

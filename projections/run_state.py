@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ledgergraph.projections.run_tasks import Question, Task
+from ledgergraph.projections.run_tasks import Failure, Question, Task
 from ledgergraph.projections.schedule import NOTHING, FiringKey, Schedule, Sent
 from ledgergraph.projections.views import Place, View, Write, extend, merge
 from ledgergraph.schemas import reducers
@@ -40,6 +40,8 @@ class RunState:
         """Tasks that are ready, or wait for their time to be tried again."""
         self.failures: dict[TaskId, tuple[str, str]] = {}
         """(kind, message) of the last error of a task."""
+        self.continued: list[Failure] = []
+        """Failures that were values."""
         self.running = 0
         """Tasks that are started."""
         self.questions: dict[str, Question] = {}
@@ -81,6 +83,10 @@ class RunState:
 
     def sees(self, task: Task) -> View:
         return self.pre[task.key]
+
+    def failures_before(self, key: FiringKey) -> tuple[Failure, ...]:
+        """The failures that were values and that a firing sees."""
+        return tuple(f for f in self.continued if self.schedule.before(f.key, key))
 
     def next_nodes(self) -> tuple[str, ...]:
         """Nodes that are to run or running, in declared order."""

@@ -1,12 +1,24 @@
 """The parts of a run's state that concern one task: its attempts, effects and questions."""
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ledgergraph.projections.schedule import FiringKey
 from ledgergraph.schemas.ids import TaskId
 
 State = Literal["ready", "started", "retry", "failed", "parked", "dead"]
+
+
+class Failure(NamedTuple):
+    """A task that failed where its node's failures are values: the run went on without an update of it."""
+
+    key: FiringKey
+    kind: str
+    message: str
+
+    @property
+    def node(self) -> str:
+        return self.key.node
 
 
 class Effect:

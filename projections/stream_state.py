@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledgergraph.projections.run_state import RunState
-from ledgergraph.projections.run_tasks import Effect, Question, Task
+from ledgergraph.projections.run_tasks import Effect, Failure, Question, Task
 from ledgergraph.projections.schedule import FiringKey
 from ledgergraph.schemas.events import effect, question, run, task, thread
 from ledgergraph.schemas.graph import GraphSpec
@@ -107,12 +107,14 @@ def _task_completed(s: StreamState, e: task.TaskCompleted) -> None:
 
 def _task_failed(s: StreamState, e: task.TaskFailed) -> None:
     t = s.task(e.task)
-    s.current.running -= t.state == "started"
     t.failures += 1
     s.current.failures[t.id] = e.kind, e.message
     if e.continued:
+        s.current.continued.append(Failure(t.key, e.kind, e.message))
         s.current.completed(task.TaskCompleted(e.task, e.attempt, {}))
-    elif e.retry_at is not None:
+        return
+    s.current.running -= t.state == "started"
+    if e.retry_at is not None:
         t.state, t.due_at = "retry", e.retry_at
         s.current.startable[t.id] = None
     else:
