@@ -126,20 +126,27 @@ class NodeContext:
     def _begin(self, name: str, request: Any, on_unknown: OnUnknown) -> Effect:
         number = self._numbers.get(name, 0)
         self._numbers[name] = number + 1
-        key = effect_key(self.run, self.task.id, name, number)
         digest = NO_REQUEST if request is None else codec.digest_of(codec.encode(request, place=f"effect {name!r}", path="request"))
-        known = self.task.effects.get(key)
+        key, known = self._known(name, number, digest)
         if known is None:
             self._must_be_allowed(f"effect {name!r}")
             return Effect(name, number, key, digest, on_unknown, 0)
-        if known.request != digest:
-            raise EffectMismatch(name, key, known.request, digest)
         if known.outcome == "unknown" and known.attempt and on_unknown == "ask":
             self._settled_by_person(known)
         if known.outcome != "succeeded":
             self._must_be_allowed(f"effect {name!r} again")
         known.on_unknown = on_unknown
         return known
+
+    def _known(self, name: str, number: int, digest: str) -> tuple[EffectKey, Effect | None]:
+        """(the key, what is recorded under it). A task that was started anew, on an edited state, may ask for something else than
+        before, under a key of its own. Raises EffectMismatch."""
+        for generation in range(self.task.generation + 1):
+            key = effect_key(self.run, self.task.id, f"{name}@{generation}" if generation else name, number)
+            known = self.task.effects.get(key)
+            if known is None or known.request == digest:
+                return key, known
+        raise EffectMismatch(name, key, known.request, digest)
 
     def _intent(self, e: Effect, request: Any) -> list[Any]:
         return [*self._flushed(), EffectIntended(self.task.id, self.attempt, e.name, e.number, e.key, e.request, e.on_unknown, request)]
@@ -173,7 +180,8 @@ class NodeContext:
         number = self._asked
         self._asked += 1
         shown = codec.digest_of(codec.encode(value, place=f"node {self.node!r}", path="question"))
-        id = question_id(self.task.id, number, content or shown)
+        anew = f"@{self.task.generation}" if self.task.generation else ""
+        id = question_id(self.task.id, number, (content or shown) + anew)
         earlier = [q for q in self.task.questions if q.number == number]
         for q in earlier:
             if q.asked.question == id and not q.open:

@@ -95,6 +95,6 @@ class History:
             state.evolve(event, stored.recorded_at)
             chain.version, chain.hash, chain.recorded_at = stored.version, stored.hash, stored.recorded_at
             n += 1
-        if n and state.run is not None:
-            state.shown_status = state.run.status
+        if n:
+            state.shown_at = state.status_at[0]
         return n

@@ -4,7 +4,6 @@ from __future__ import annotations
 from ledgergraph.eventstore.store import EventStore, Rows, RunRow
 from ledgergraph.projections.history import History
 from ledgergraph.projections.rows import all_rows, changed_rows
-from ledgergraph.projections.stream_state import StreamState
 from ledgergraph.schemas.ids import StreamId
 
 PAGE = 5_000
@@ -29,23 +28,13 @@ def rows_from_log(store: EventStore) -> Rows:
 
 
 def stream_rows(past: History, stream: StreamId) -> Rows:
-    """The rows of a stream: of its last run, what is open; of every run, how it stands. Follows appends event by event, so that
-    each run's row has the version at which its status last changed."""
-    loaded = past.load(stream, 0)
-    state: StreamState = loaded.state
+    """The rows of a stream: of its last run, what is open; of every run, how it stood last."""
+    state = past.load(stream, 0).state
     runs: dict[str, RunRow] = {}
-    batch_end = _batches(past, stream)
     for stored, event in past.events(stream):
         state.evolve(event, stored.recorded_at)
-        if stored.version in batch_end:
-            runs.update({r.run: r for r in changed_rows(state).put_runs})
-    rows = all_rows(state)
-    return rows._replace(put_runs=tuple(runs.values()))
-
-
-def _batches(past: History, stream: StreamId) -> set[int]:
-    """The versions at which a status is settled: all of them, since a status is a function of the events so far."""
-    return set(range(1, past.store.head(stream).version + 1))
+        runs.update({r.run: r for r in changed_rows(state).put_runs})
+    return all_rows(state)._replace(put_runs=tuple(runs.values()))
 
 
 def rebuild(store: EventStore) -> dict[str, int]:

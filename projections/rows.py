@@ -16,7 +16,8 @@ def changed_rows(s: StreamState) -> Rows:
     run = s.run
     if run is None:
         return Rows()
-    put, drop = [], []
+    put: list[TaskRow] = []
+    drop: list[TaskId] = []
     for id in s.touched_tasks:
         task = run.tasks.get(id)
         if task is None:
@@ -27,11 +28,10 @@ def changed_rows(s: StreamState) -> Rows:
     closed = tuple(q for q in s.touched_questions if q not in run.questions)
     s.touched_tasks.clear()
     s.touched_questions.clear()
-    status = run.status
     runs: tuple[RunRow, ...] = ()
-    if status != s.shown_status:
-        s.shown_status = status
-        runs = (run_row(s, run, status),)
+    if s.status_at[0] != s.shown_at:
+        s.shown_at = s.status_at[0]
+        runs = (run_row(s, run),)
     return Rows(tuple(put), tuple(drop), runs, tuple(asked), closed)
 
 
@@ -40,7 +40,7 @@ def all_rows(s: StreamState) -> Rows:
     run = s.run
     if run is None:
         return Rows()
-    return Rows(tuple(task_row(s, run, t) for t in run.tasks.values()), (), (run_row(s, run, run.status),),
+    return Rows(tuple(task_row(s, run, t) for t in run.tasks.values()), (), (run_row(s, run),),
                 tuple(question_row(s, run, q, x) for q, x in run.questions.items()), ())
 
 
@@ -49,9 +49,9 @@ def task_row(s: StreamState, run: RunState, t: Task) -> TaskRow:
                    t.worker if t.state == "started" else "", t.due_at, run.spec.fingerprint)
 
 
-def run_row(s: StreamState, run: RunState, status: str) -> RunRow:
-    return RunRow(RunId(run.id), s.stream, run.thread, run.spec.name, run.spec.fingerprint, status, run.started_at, s.changed_at,
-                  s.version)
+def run_row(s: StreamState, run: RunState) -> RunRow:
+    version, at = s.status_at
+    return RunRow(RunId(run.id), s.stream, run.thread, run.spec.name, run.spec.fingerprint, run.status, run.started_at, at, version)
 
 
 def question_row(s: StreamState, run: RunState, id: str, q: Question) -> QuestionRow:

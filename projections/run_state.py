@@ -36,6 +36,8 @@ class RunState:
         self.visits_allowed = 1
         """How many times each node's `max_visits` may be used up: one more with every resume after a cap."""
         self.tasks: dict[TaskId, Task] = {}
+        self.dropped: dict[TaskId, Task] = {}
+        """Tasks that wait to be started anew."""
         self.startable: dict[TaskId, None] = {}
         """Tasks that are ready, or wait for their time to be tried again."""
         self.failures: dict[TaskId, tuple[str, str]] = {}
@@ -157,7 +159,9 @@ class RunState:
             self.schedule.fire(key, group[0].rank, [t.index for t in group])
             for t in group:
                 id = TaskId(t.task)
-                self.tasks[id] = Task(id, key, t.index, t.rank, payloads[t.index], origins[t.index])
+                task = self.tasks[id] = Task(id, key, t.index, t.rank, payloads[t.index], origins[t.index])
+                if id in self.dropped:
+                    task.anew(self.dropped.pop(id))
                 self.startable[id] = None
             self.halting = self.halting or bool(view.conflicted)
 
@@ -205,6 +209,7 @@ class RunState:
         self._drop_tasks()
 
     def _drop_tasks(self) -> None:
+        self.dropped.update(self.tasks)
         self.tasks.clear()
         self.startable.clear()
         self.closed.update(dict.fromkeys(self.questions, "superseded"))

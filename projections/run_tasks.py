@@ -50,12 +50,14 @@ class Question:
 class Task:
     """A scheduled execution of a node that is not done."""
 
-    __slots__ = ("attempt", "due_at", "effects", "failures", "id", "index", "key", "losses", "origin", "payload", "questions",
-                 "rank", "recorded", "state", "worker")
+    __slots__ = ("attempt", "due_at", "effects", "failures", "generation", "id", "index", "key", "losses", "origin", "payload",
+                 "questions", "rank", "recorded", "state", "worker")
 
     def __init__(self, id: TaskId, key: FiringKey, index: int, rank: int, payload: Any, origin: Any = None) -> None:
         self.id, self.key, self.index, self.rank, self.payload, self.origin = id, key, index, rank, payload, origin
         self.state: State = "ready"
+        self.generation = 0
+        """How often it was started anew, since the state that it saw was edited."""
         self.attempt = 0
         self.worker = ""
         self.due_at = 0
@@ -70,3 +72,8 @@ class Task:
         """[kind, value] of what it read of clock, randomness and ids."""
         self.questions: list[Question] = []
         """Asked by it, in order."""
+
+    def anew(self, earlier: Task) -> None:
+        """Takes over what an earlier start of it has used up, and what it did outside: attempts count on, so that nothing is taken for
+        its duplicate, and a call that was made for the same request is not made again."""
+        self.attempt, self.effects, self.generation = earlier.attempt, earlier.effects, earlier.generation + 1

@@ -35,8 +35,12 @@ class StreamState:
         """The branch that the thread shows; None: this stream."""
         self.touched_tasks: set[TaskId] = set()
         self.touched_questions: set[str] = set()
-        self.shown_status: str | None = None
-        """Of the run's row as last written."""
+        self.status: str | None = None
+        """Of the run."""
+        self.status_at = (Version(0), 0)
+        """(version, time) of the event since which the run has its status."""
+        self.shown_at: Version | None = None
+        """Version of the run's row as last written."""
 
     def values(self) -> Mapping[str, Any]:
         return {} if self.run is None else self.run.view().totals
@@ -46,6 +50,8 @@ class StreamState:
         self.version = Version(self.version + 1)
         self.changed_at = at
         _EVOLVE[type(event)](self, event)
+        if self.run is not None and (status := self.run.status) != self.status:
+            self.status, self.status_at = status, (self.version, at)
 
     # Helpers of the functions below
 
@@ -68,6 +74,7 @@ def _run_started(s: StreamState, e: run.RunStarted) -> None:
     before = s.values()
     s.run = RunState(e, s.load_spec(e.spec), before, s.changed_at)
     s.thread = s.run.thread
+    s.status = None
     s.runs[s.run.id] = ""
 
 
@@ -209,7 +216,7 @@ def _thread_forked(s: StreamState, e: thread.ThreadForked) -> None:
     s.runs[RunId(e.run)] = ""
     s.thread = ThreadId(e.thread)
     s.current.forked(e.run)
-    s.shown_status = None
+    s.status = None
 
 
 def _head_moved(s: StreamState, e: thread.HeadMoved) -> None:
