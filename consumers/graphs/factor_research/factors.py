@@ -38,7 +38,8 @@ ROUNDS: tuple[Windows, ...] = (
 
 
 class Panel(TypedDict):
-    """A factor's values: `values[i][j]` is of `tickers[j]` on `days[i]` (ISO dates); None where it has not enough history."""
+    """A factor's values: `values[i][j]` is of `tickers[j]` on `days[i]` (ISO dates); None where it has no price on that day, or
+    misses one that is needed."""
 
     days: list[str]
     tickers: list[str]
@@ -59,7 +60,7 @@ def momentum(prices: pl.DataFrame, w: Windows) -> Panel:
 
 def low_volatility(prices: pl.DataFrame, w: Windows) -> Panel:
     n = w["low_volatility"]
-    return _panel(prices, lambda c: -c.pct_change().rolling_std(n, ddof=1) * math.sqrt(YEAR))
+    return _panel(prices, lambda c: -(c / c.shift(1) - 1).rolling_std(n, ddof=1) * math.sqrt(YEAR))
 
 
 def short_reversal(prices: pl.DataFrame, w: Windows) -> Panel:
@@ -100,7 +101,7 @@ def _tickers(prices: pl.DataFrame) -> list[str]:
 
 def _panel(prices: pl.DataFrame, of: Callable[[pl.Expr], pl.Expr]) -> Panel:
     tickers, days = _tickers(prices), panel_days(prices)
-    values = prices.select(of(pl.col(t)).alias(t) for t in tickers)[days["row"]]
+    values = prices.select(pl.when(pl.col(t).is_not_null()).then(of(pl.col(t))).alias(t) for t in tickers)[days["row"]]
     return {"days": [d.isoformat() for d in days["day"]], "tickers": tickers, "values": [_finite(r) for r in values.rows()]}
 
 

@@ -13,8 +13,8 @@ from ledgergraph.consumers.graphs.factor_research import nodes
 from ledgergraph.consumers.graphs.factor_research.nodes import WIDEN_MAX, Research
 
 NAME = "factor-research"
-BASE = ("momentum", "low_volatility", "drawdown", "short_reversal", "long_reversal")
-"""Factors out of prices alone."""
+BASE = nodes.FACTORS[:-1]
+"""Factors out of prices alone; the last one needs two of them."""
 
 
 def build() -> StateGraph:

@@ -19,11 +19,12 @@ from ledgergraph.schemas.reducers import merge
 
 WIDEN_MAX = 2
 SURVIVORS_MIN = 3
+FACTORS = ("momentum", "low_volatility", "drawdown", "short_reversal", "long_reversal", "momentum_over_volatility")
 VOLATILITY_MAX = Decimal("0.25")
 """Yearly: above it the proposal is to hold back."""
 
 
-class Research(TypedDict, total=False):
+class Research(TypedDict):
     """The state of a run."""
 
     prices: str
@@ -50,7 +51,12 @@ class Research(TypedDict, total=False):
     narrative: str
     answer: dict[str, Any]
     published: dict[str, Any]
-    status: Literal["published", "rejected", "no signal"]
+    status: Literal["open", "published", "rejected", "no signal"]
+
+
+NOTHING_YET: dict[str, Any] = {"verdicts": [], "survivors": [], "thin": False, "weights": {}, "risk": {}, "decision": {}, "narrative": "",
+                               "answer": {}, "published": {}, "status": "open"}
+"""A run begins with these: nothing of an earlier run of its thread, which may have known more, shows through."""
 
 
 def plan(state: Research, ctx: NodeContext) -> dict[str, Any]:
@@ -64,7 +70,7 @@ def plan(state: Research, ctx: NodeContext) -> dict[str, Any]:
         facts, frame = prices.read(path, as_of)
         return {"facts": asdict(facts), "frame": frame}
     got = ctx.effect("read prices", read, request={"prices": path, "as_of": as_of.isoformat()}, on_unknown="retry")
-    return {"frame": got["frame"], "data": got["facts"], "round": 0}
+    return {"frame": got["frame"], "data": got["facts"], "round": 0, **NOTHING_YET}
 
 
 def label(factor: str, round_: int) -> str:
@@ -99,9 +105,11 @@ def momentum_over_volatility(state: Research) -> dict[str, Any]:
 
 
 def validate(state: Research) -> dict[str, Any]:
-    """Judges every panel so far: what passed in an earlier round still counts."""
+    """Judges every panel of this run so far: what passed in an earlier round still counts. The panels of an earlier run in the
+    thread do not: they may hold what was known later."""
     ahead = validation.forward_returns(prices.table(state["frame"]))
-    verdicts = [validation.judge(name, panel, ahead) for name, panel in sorted(state["panels"].items())]
+    mine = {label(f, n) for f in FACTORS for n in range(state["round"] + 1)}
+    verdicts = [validation.judge(name, panel, ahead) for name, panel in sorted(state["panels"].items()) if name in mine]
     return {"verdicts": verdicts, "survivors": [v["factor"] for v in verdicts if v["passes"]]}
 
 

@@ -9,6 +9,8 @@ from ledgergraph.consumers.graphs.factor_research.factors import Panel
 
 STEP = Decimal("0.0001")
 """Of a weight."""
+FINEST = Decimal("1e-12")
+"""What a cap may be told apart by; so no sum of weights is rounded."""
 HELD_MIN = 2
 
 
@@ -44,20 +46,24 @@ def best(score: Mapping[str, float]) -> list[str]:
 
 def weights(volatility: Mapping[str, float], cap: Decimal) -> dict[str, Decimal]:
     """Inverse-volatility weights, none above the cap, that sum to exactly 1. What the cap cuts off goes to the others in proportion.
-    Raises CapCannotBeMet, and ValueError for a volatility that is not above 0."""
+    Raises CapCannotBeMet, and ValueError for a volatility or a cap that is no number above 0."""
     odd = [t for t, v in volatility.items() if not v > 0 or not math.isfinite(v)]
     if odd:
         raise ValueError(f"the volatility of {odd[0]} is {volatility[odd[0]]}: weights need one above 0")
+    if not cap.is_finite() or cap <= 0:
+        raise ValueError(f"the cap is {cap}: give a share above 0, for example 0.15")
+    cap = min(cap, Decimal(1)).quantize(FINEST, ROUND_DOWN)
     if len(volatility) * cap < 1:
         raise CapCannotBeMet(len(volatility), cap)
-    return _rounded(_capped({t: 1 / v for t, v in volatility.items()}, float(cap)), cap)
+    calmest = min(volatility.values())
+    return _rounded(_capped({t: calmest / v for t, v in volatility.items()}, float(cap)), cap)
 
 
 def _capped(raw: dict[str, float], cap: float) -> dict[str, float]:
     out: dict[str, float] = {}
     free = dict(raw)
     while free:
-        left, total = 1 - math.fsum(out.values()), math.fsum(free.values())
+        left, total = 1 - math.fsum(out.values()), math.fsum(free.values()) or 1.0
         over = [t for t, v in free.items() if v / total * left > cap]
         if not over:
             return {**out, **{t: v / total * left for t, v in free.items()}}
@@ -68,16 +74,17 @@ def _capped(raw: dict[str, float], cap: float) -> dict[str, float]:
 
 
 def _rounded(exact: Mapping[str, float], cap: Decimal) -> dict[str, Decimal]:
-    """Rounded down to steps; the steps that are missing to 1 go to the largest remainders within the cap."""
-    out = {t: Decimal(repr(w)).quantize(STEP, ROUND_DOWN) for t, w in exact.items()}
+    """Rounded down to steps; the steps that are missing to 1 go to the largest remainders within the cap. Only where no weight has
+    room for a whole step (a cap between two steps) does one get a part of it."""
+    out = {t: min(Decimal(repr(w)).quantize(STEP, ROUND_DOWN), cap) for t, w in exact.items()}
     order = sorted(exact, key=lambda t: (out[t] - Decimal(repr(exact[t])), t))
     missing = 1 - sum(out.values())
     while missing > 0:
-        room = [t for t in order if out[t] + min(STEP, missing) <= cap]
+        room = [t for t in order if out[t] + STEP <= cap] or [t for t in order if out[t] < cap]
         if not room:
             raise CapCannotBeMet(len(out), cap)
-        for t in room[:int(missing / STEP) + 1]:
-            step = min(STEP, missing)
+        for t in room:
+            step = min(STEP, missing, cap - out[t])
             out[t] += step
             missing -= step
     return {t: out[t] for t in sorted(out)}

@@ -18,6 +18,8 @@ CLOSE = time(16, 0)
 """From then on a session's price is known, in the market's zone."""
 SESSIONS_MIN = 2_000
 """Below it no factor has 120 months to be judged by."""
+COMPANIES_MIN = 5
+"""Below it no month has a rank correlation."""
 
 
 class PricesUnreadable(InvalidInput):
@@ -51,12 +53,13 @@ def last_known_day(as_of: datetime) -> date:
 
 def read(path: str, as_of: datetime) -> tuple[Facts, bytes]:
     """(what was read, the cut table as parquet). `path`: a parquet or csv file with a column `date` and a column a ticker (adjusted
-    closes); empty: the packaged file. Raises PricesUnreadable."""
+    closes); empty: the packaged file. What stands after as_of, be it text or nothing at all, changes only the digest. Raises
+    PricesUnreadable."""
     data = _bytes(path)
     cut = last_known_day(as_of)
-    frame = _checked(_scan(path, data), path).filter(pl.col("date") <= cut).sort("date").collect()
+    frame = _checked(_until(_scan(path, data), cut, path), path)
     if frame.height < SESSIONS_MIN:
-        raise PricesUnreadable(f"{path or 'the packaged prices'}: {frame.height} sessions up to {cut}, at least {SESSIONS_MIN} are needed. "
+        raise PricesUnreadable(f"{_shown(path)} has {frame.height} sessions up to {cut}, at least {SESSIONS_MIN} are needed. "
                                "Give a later --as-of, or a file that begins earlier.")
     tickers = [c for c in frame.columns if c != "date"]
     missing = sum(frame[c].null_count() for c in tickers)
@@ -83,28 +86,55 @@ def _bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as e:
-        raise PricesUnreadable(f"the price file {path!r} cannot be read ({e.strerror}). Give a parquet or csv file.") from e
+        raise PricesUnreadable(f"{_shown(path)} cannot be read ({e.strerror}). Give a parquet or csv file.") from e
 
 
-def _scan(path: str, data: bytes) -> pl.LazyFrame:
+def _shown(path: str) -> str:
+    return f"the price file {path!r}" if path else "the packaged price file"
+
+
+def _scan(path: str, data: bytes) -> pl.DataFrame:
+    """The file as it is; a csv file's columns as texts."""
     try:
         if path.endswith((".csv", ".csv.gz")):
-            return pl.read_csv(io.BytesIO(data), try_parse_dates=True).lazy()
-        return pl.read_parquet(io.BytesIO(data)).lazy()
+            return pl.read_csv(io.BytesIO(data), infer_schema=False)
+        return pl.read_parquet(io.BytesIO(data))
     except (pl.exceptions.PolarsError, OSError) as e:
-        raise PricesUnreadable(f"the price file {path!r} is no parquet or csv file that can be read: {str(e).splitlines()[0]}") from e
+        raise PricesUnreadable(f"{_shown(path)} is no parquet or csv file that can be read: {str(e).splitlines()[0]}") from e
 
 
-def _checked(frame: pl.LazyFrame, path: str) -> pl.LazyFrame:
-    """With dates, and prices above 0 as floats."""
-    schema = frame.collect_schema()
-    names = {n.lower(): n for n in schema.names()}
-    if "date" not in names or schema[names["date"]] not in (pl.Date, pl.Datetime):
-        raise PricesUnreadable(f"the price file {path!r} has no column `date` with days. Columns: {', '.join(schema.names()[:8])}.")
-    tickers = sorted(n for n in schema.names() if n != names["date"])
-    odd = [n for n in tickers if not schema[n].is_numeric()]
-    if odd or len(tickers) < 5:
-        raise PricesUnreadable(f"the price file {path!r} needs at least five columns of prices, one a ticker"
-                               + (f"; {odd[0]!r} is no column of numbers" if odd else f"; it has {len(tickers)}") + ".")
-    prices = [pl.when(pl.col(n) > 0).then(pl.col(n).cast(pl.Float64)).alias(n) for n in tickers]
-    return frame.select(pl.col(names["date"]).cast(pl.Date).alias("date"), *prices)
+def _until(frame: pl.DataFrame, cut: date, path: str) -> pl.DataFrame:
+    """The sessions up to a day, in order, without the companies that had no price by then. No other column was looked at."""
+    names = [n for n in frame.columns if n.lower() == "date"]
+    kind = frame.schema[names[0]] if names else None
+    if kind not in (pl.Date, pl.Datetime, pl.String):
+        raise PricesUnreadable(f"{_shown(path)} has no column `date` with days. Columns: {', '.join(frame.columns[:8])}.")
+    day = pl.col(names[0]).str.slice(0, 10).str.to_date("%Y-%m-%d") if kind == pl.String else pl.col(names[0]).cast(pl.Date)
+    try:
+        dated = frame.with_columns(day.alias(names[0])).rename({names[0]: "date"})
+    except pl.exceptions.PolarsError as e:
+        raise PricesUnreadable(f"{_shown(path)} has days that are not written as 2010-06-30: {str(e).splitlines()[0]}") from e
+    if dated["date"].null_count():
+        raise PricesUnreadable(f"{_shown(path)} has a row without a day.")
+    known = dated.filter(pl.col("date") <= cut).sort("date")
+    twice = known["date"].filter(known["date"].is_duplicated())
+    if len(twice):
+        raise PricesUnreadable(f"{_shown(path)} has the day {twice[0]} more than once. Leave one row a session.")
+    return known.select("date", *(n for n in sorted(known.columns) if n != "date" and known[n].null_count() < known.height))
+
+
+def _checked(known: pl.DataFrame, path: str) -> pl.DataFrame:
+    """With prices above 0 as floats; what is none is missing."""
+    tickers = [n for n in known.columns if n != "date"]
+    odd = [n for n in tickers if not (known.schema[n].is_numeric() or known.schema[n] == pl.String)]
+    if odd:
+        raise PricesUnreadable(f"{_shown(path)} has the column {odd[0]!r}, which holds no numbers. Leave prices only, one column a ticker.")
+    try:
+        numbers = known.with_columns(pl.col(n).cast(pl.Float64) for n in tickers)
+    except pl.exceptions.PolarsError as e:
+        raise PricesUnreadable(f"{_shown(path)} has a price that is no number: {str(e).splitlines()[0]}") from e
+    prices = numbers.with_columns(pl.when(pl.col(n).is_finite() & (pl.col(n) > 0)).then(pl.col(n)).alias(n) for n in tickers)
+    priced = [n for n in tickers if prices[n].null_count() < prices.height]
+    if len(priced) < COMPANIES_MIN:
+        raise PricesUnreadable(f"{_shown(path)} needs at least {COMPANIES_MIN} columns of prices, one a ticker; it has {len(priced)}.")
+    return prices.select("date", *priced)

@@ -9,6 +9,8 @@ from ledgergraph.consumers.graphs.factor_research.validation import MONTHS_MIN, 
 
 State = Mapping[str, Any]
 COLUMNS = 80
+FACTORS_SHOWN, ROWS_SHOWN, WARNING_SHOWN, TICKER_SHOWN = 7, 4, 3, 5
+"""Of the screen: factors that passed, rows of weights, lines of a warning, letters of a company's name."""
 HINDSIGHT = "These companies are survivors of 2022 that were picked with hindsight: who failed on the way is not among them."
 ADJUSTED = "Prices were adjusted later for splits and dividends: nobody saw these numbers on the day."
 
@@ -41,27 +43,41 @@ HEAD = f"{'factor (windows in sessions)':<38} {'mean':>6} {'t':>5} months"
 
 
 def approval(s: State) -> str:
-    """All that the decision needs, on one screen of 80 columns: at most 30 lines."""
+    """All that the decision needs, on one screen: 80 columns, at most 30 lines, whatever the prices; the report has the rest."""
     passed = [v for v in s["verdicts"] if v["passes"]]
     lines = [f"Prices known by {s['data']['last']}: {s['data']['companies']} companies, {s['data']['sessions']} sessions, "
              f"{s['data']['missing']} missing",
              f"Gate: mean rank IC above 0 and t of at least {T_MIN:g}, {MONTHS_MIN} months at least",
              f"{len(passed)} of {len(s['verdicts'])} trials passed" + (", fewer than three: THIN" if s["thin"] else "")
-             + f"; the search was widened {s['round']} times", "", HEAD, *(row(v)[:COLUMNS] for v in passed), "",
-             "weights  " + _wrapped(s["weights"]), "risk     " + f"volatility {s['risk']['volatility']:.4f} a year, worst fall "
+             + f"; the search was widened {s['round']} times", "", HEAD, *_bounded([row(v)[:COLUMNS] for v in passed], FACTORS_SHOWN), "",
+             *_weights(s["weights"]), "risk     " + f"volatility {s['risk']['volatility']:.4f} a year, worst fall "
              f"{s['risk']['worst_fall']:.3f}, worst day {s['risk']['worst_day']:.3f}", f"proposal {s['decision']['action']}", "",
              "Against it:", *(line for w in warnings(s["verdicts"], s["data"]) for line in _folded(w))]
     return "\n".join(lines)
 
 
-def _wrapped(weights: Mapping[str, Any]) -> str:
-    parts = [f"{t} {w:.4f}" for t, w in sorted(weights.items(), key=lambda x: (-x[1], x[0]))]
+def _bounded(lines: list[str], most: int) -> list[str]:
+    return lines if len(lines) <= most else [*lines[:most - 1], f"... and {len(lines) - most + 1} more"]
+
+
+def _weights(weights: Mapping[str, Any]) -> list[str]:
+    """The largest first, in rows of up to five; the last row says what it leaves out."""
+    parts = [f"{_cut(t)} {w:.4f}" for t, w in sorted(weights.items(), key=lambda x: (-x[1], x[0]))]
     rows = [parts[i:i + 5] for i in range(0, len(parts), 5)]
-    return "\n         ".join("  ".join(r) for r in rows)
+    if len(rows) > ROWS_SHOWN:
+        kept = 5 * (ROWS_SHOWN - 1)
+        rows = [*rows[:ROWS_SHOWN - 1], [f"... and {len(parts) - kept} more, none above {parts[kept].split()[-1]}"]]
+    return [head + "  ".join(r) for head, r in zip(["weights  ", *[" " * 9] * len(rows)], rows, strict=False)]
+
+
+def _cut(name: str) -> str:
+    """A company's name, short enough for five in a row."""
+    one = " ".join(name.split())
+    return one if len(one) <= TICKER_SHOWN else one[:TICKER_SHOWN - 1] + "…"
 
 
 def _folded(text: str) -> list[str]:
-    return textwrap.wrap(text, COLUMNS - 2, initial_indent="- ", subsequent_indent="  ")
+    return textwrap.wrap(text, COLUMNS - 2, initial_indent="- ", subsequent_indent="  ", max_lines=WARNING_SHOWN, placeholder=" ...")
 
 
 def narrative(s: State) -> str:
