@@ -101,7 +101,7 @@ class StateGraph:
         return self.add_conditional_edges(START, path, path_map)
 
     def compile(self, log: str | Path | EventStore | None = None, *, durability: Durability = "sync", schedule: Schedule = "auto",
-                rounds: Sequence[tuple[str, str]] = (), max_steps: int | None = None, max_concurrency: int = 32,
+                rounds: Sequence[tuple[str, str]] = (), max_steps: int | None = None, max_concurrency: int = 128,
                 name: str | None = None) -> App:
         """An application. log: `sqlite:///file`, `postgresql+psycopg://…`, an open store, or None for memory. durability:
         `sync` stores an update before what follows runs; `pipelined` while it runs. schedule: the clock; `auto` is logical

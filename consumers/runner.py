@@ -44,7 +44,7 @@ class Options:
     """How a run is driven."""
 
     worker: str
-    concurrency: int = 32
+    concurrency: int = 128
     inline: bool = True
     """Whether a node may run in the caller's thread; not where the caller waits for its stream."""
     loop: asyncio.AbstractEventLoop | None = None

@@ -27,6 +27,7 @@ class Barriers:
         for k, b in enumerate(spec.barriers):
             for u in dict.fromkeys(b.sources):
                 self._of.setdefault(u, []).append(k)
+        self._needed = [len(set(b.sources)) for b in spec.barriers]
         self.clear()
 
     def clear(self) -> None:
@@ -69,6 +70,6 @@ class Barriers:
 
     def _moved(self, k: int) -> list[Moved]:
         old, marks = self._full[k], self._marks[k]
-        new = max(min(marks[u]) for u in self.specs[k].sources) if all(u in marks for u in self.specs[k].sources) else None
+        new = max(map(min, marks.values())) if len(marks) == self._needed[k] else None
         self._full[k] = new
         return [Moved(k, self.specs[k].target, old, new)] if new != old else []

@@ -103,7 +103,11 @@ class Done:
         found = exact | others
         if len(found) < 2:
             return tuple(found)
-        return tuple(c for c in found if not any(c is not d and self.before(c, d) for d in found))
+        nodes = 0
+        for c in found:
+            nodes |= clock.bit[c.node]
+        # Of branches that do not lead to one another, none has to be compared.
+        return tuple(c for c in found if not clock.leads[c.node] & nodes or not any(c is not d and self.before(c, d) for d in found))
 
     def _last(self, node: str, epoch: int, latest: Time) -> list[FiringKey]:
         """The last firing of a node by then, and earlier ones that it has not seen."""

@@ -7,6 +7,7 @@ grew from. Where no common base is at hand they fold from the run's first view: 
 """
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -141,14 +142,23 @@ def _length_to(cell: Cell | None, part: Cell | None) -> int:
 
 def _tails(cells: Sequence[Cell | None]) -> tuple[Cell | None, list[tuple[Place, Any]]]:
     """Where the lists part, and the writes after that, in order, each once."""
+    known = {id(c): c for c in cells if c is not None}
+    heads = sorted((c.place, n, c) for n, c in enumerate(known.values()))
+    empty = any(c is None for c in cells)
     tail: list[tuple[Place, Any]] = []
-    heads: list[Cell | None] = list(cells)
-    while any(h is not heads[0] for h in heads):
-        last = max(h.place for h in heads if h is not None)
-        update = next(h.update for h in heads if h is not None and h.place == last)
-        tail.append((last, update))
-        heads = [h.parent if h is not None and h.place == last else h for h in heads]
-    return heads[0], tail[::-1]
+    while len(heads) + empty > 1:
+        last, _, cell = heads.pop()
+        tail.append((last, cell.update))
+        parents = [cell.parent]
+        while heads and heads[-1][0] == last:
+            parents.append(heads.pop()[2].parent)
+        for p in parents:
+            if p is None:
+                empty = True
+            elif id(p) not in known:
+                known[id(p)] = p
+                insort(heads, (p.place, len(known), p))
+    return heads[0][2] if heads else None, tail[::-1]
 
 
 def _total_at(field: str, cell: Cell | None, base: View | None, first: View, reduce: Callable[[Any, Any], Any]) -> tuple[bool, Any]:

@@ -213,8 +213,18 @@ class StepClock:
         return (rank, 0, n, ()) if origin is None else (rank, 1, "", origin)
 
 
+KEPT_MAX = 256
+_KEPT: dict[str, LogicalClock | StepClock] = {}
+
+
 def clock_for(spec: GraphSpec) -> LogicalClock | StepClock:
-    return LogicalClock(spec) if spec.clock == "logical" else StepClock(spec)
+    """The spec's clock; kept, since what it works out once serves every run of the graph."""
+    kept = _KEPT.get(spec.fingerprint)
+    if kept is None:
+        if len(_KEPT) >= KEPT_MAX:
+            _KEPT.clear()
+        kept = _KEPT[spec.fingerprint] = LogicalClock(spec) if spec.clock == "logical" else StepClock(spec)
+    return kept
 
 
 def _union(masks: Iterable[int]) -> int:
