@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
@@ -12,15 +14,21 @@ help: ## What there is to make
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  The folder eventstore/ is imported as ledgergraph.eventstore; likewise schemas, projections, consumers, producers."
 
-$(READY): pyproject.toml infra/requirements/dev.txt
+$(RUNS): pyproject.toml infra/requirements/run.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed: set PYTHON=/path/to/python3."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: set PYTHON=/path/to/python3.11."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r infra/requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@echo "Making the environment in $(VENV) (half a minute, once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -r infra/requirements/run.txt
+	@$(PIP) --no-deps --editable .
 	@touch $@
 
-demo: $(READY) ## The main job from end to end: factor research on real prices (ARGS="--approve" for scripts)
+$(READY): $(RUNS) infra/requirements/dev.txt
+	@echo "Adding what tests need ..."
+	@$(PIP) -r infra/requirements/dev.txt
+	@touch $@
+
+demo: $(RUNS) ## The main job from end to end: factor research on real prices (ARGS="--approve" for scripts)
 	$(BIN)/ledgergraph demo $(ARGS)
 
 test: $(READY) ## All tests, with a PostgreSQL of their own
@@ -38,7 +46,6 @@ types: $(READY) ## mypy and pyright, both strict
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(READY) ## Measures beside LangGraph and eventsourcing; writes infra/bench/RESULTS.md
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r infra/requirements/bench.txt
 	$(BIN)/python infra/bench/run.py $(ARGS)
 
 simulate: $(READY) ## A million random graphs and schedules (LEDGERGRAPH_SEED, LEDGERGRAPH_GRAPHS)

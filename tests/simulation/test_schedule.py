@@ -35,6 +35,8 @@ def shared(name: str) -> ModuleType:
     if not path.exists():
         pytest.skip(f"../shared/{name}.py is not beside this checkout: the comparison with it did not run")
     if name not in sys.modules:
+        if name != "schedule_model":
+            shared("schedule_model")  # the others import it
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec
         assert spec.loader
