@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from ledgergraph.consumers.app import App
 from ledgergraph.consumers.graphs.factor_research import screen
@@ -15,11 +17,11 @@ from ledgergraph.eventstore import chain
 from ledgergraph.eventstore.opening import shown_url
 from ledgergraph.eventstore.store import EventStore
 from ledgergraph.producers.bootstrap import log_url, open_log
-from ledgergraph.producers.cli.output import REJECTED, WAITING, console, exit_code, fail, json_option, log_option, plain, put_json, teaches
-from ledgergraph.producers.cli.progress import follow
-from ledgergraph.producers.cli.runs import person
+from ledgergraph.producers.cli.output import REJECTED, WAITING, console, json_option, log_option, plain, put_json, teaches
+from ledgergraph.producers.cli.runs import driven, person
 from ledgergraph.projections.history import History
-from ledgergraph.schemas.errors import LedgergraphError, ThreadBusy
+from ledgergraph.schemas.as_of import parse_as_of
+from ledgergraph.schemas.errors import InvalidInput
 from ledgergraph.schemas.ids import RunId
 
 
@@ -38,7 +40,7 @@ class Answer(NamedTuple):
 @click.option("--thread", default=None, help="The thread to run in. Default: factors-AS_OF.")
 @click.option("--approve", "approved", flag_value=True, type=bool, default=None, help="Answer the approval with yes.")
 @click.option("--reject", "approved", flag_value=False, type=bool, help="Answer the approval with no.")
-@click.option("--why", default="", help="The reason for the answer; needed with --approve and --reject by scripts, else a standard one.")
+@click.option("--why", default="", help="The reason for the answer; a standard one by default.")
 @log_option
 @json_option
 @teaches
@@ -61,6 +63,8 @@ def _to_question_or_end(app: App, thread: str, given: dict[str, Any], as_of: str
     """Starts the thread's run, or goes on with one that stopped; a finished one is only shown."""
     snapshot = app.get_state(thread_id=thread)
     status = snapshot.metadata.get("status")
+    if status in ("completed", "waiting", "running", "failed", "capped"):
+        _refuse_others(app, thread, given, as_of)
     if status == "completed":
         _say(as_json, f"Thread {thread!r} has a finished run, which is shown here. For another one: --thread NAME.")
         return snapshot.values
@@ -69,20 +73,23 @@ def _to_question_or_end(app: App, thread: str, given: dict[str, Any], as_of: str
         return {**snapshot.values, "__interrupt__": snapshot.interrupts}
     if status in ("running", "failed", "capped"):
         _say(as_json, f"Going on with run {snapshot.metadata['run']}, which was {'interrupted' if status == 'running' else status}.")
-        return _followed(app, None, as_json, thread_id=thread)
+        return driven(app, None, as_json, thread=thread, thread_id=thread)
     _say(as_json, f"Factor research as of {as_of}, thread {thread!r}")
-    return _followed(app, given, as_json, thread_id=thread, as_of=as_of, actor=person())
+    return driven(app, given, as_json, thread=thread, thread_id=thread, as_of=as_of, actor=person())
 
 
-def _followed(app: App, given: Any, as_json: bool, **options: Any) -> dict[str, Any]:
-    try:
-        return follow(app, given, quiet=as_json, **options)
-    except ThreadBusy:
-        raise
-    except LedgergraphError as e:
-        fail(e, as_json, exit_code(e))
-    except Exception as e:
-        fail(e, as_json, 5)
+def _refuse_others(app: App, thread: str, given: dict[str, Any], as_of: str) -> None:
+    """The thread's run keeps what it was started with: what was now asked for otherwise is an error, never passed over."""
+    snapshot = app.get_state(thread_id=thread)
+    started = app.history.load(snapshot.metadata["stream"]).state.current.started
+    moment = parse_as_of(as_of, datetime.now(UTC))
+    asked = {"as_of": moment.isoformat() if moment else None, **given}
+    runs = {"as_of": started.as_of, **{name: snapshot.values.get(name) for name in given}}
+    context = click.get_current_context()
+    for name, value in asked.items():
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and value != runs[name]:
+            raise InvalidInput(f"thread {thread!r} holds run {snapshot.metadata['run']} with {name} {runs[name]}, not {value}. Leave "
+                               f"--{name.replace('_', '-')} out to go on with that run, or start another one with --thread NAME.")
 
 
 def _answered(app: App, thread: str, state: dict[str, Any], answer: Answer, as_json: bool) -> dict[str, Any]:
@@ -102,7 +109,7 @@ def _answered(app: App, thread: str, state: dict[str, Any], answer: Answer, as_j
     shown = app.get_state(thread_id=thread)
     digest = _shown_digest(app, shown.metadata["stream"], question.id)
     app.answer(question.id, {"approved": said.approved, "why": why, "by": person()}, actor=person(), why=why, shown=digest)
-    return _followed(app, None, as_json, thread_id=thread)
+    return driven(app, None, as_json, thread=thread, thread_id=thread)
 
 
 def _shown_digest(app: App, stream: Any, question: str) -> str:

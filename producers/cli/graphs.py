@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 
-from ledgergraph.consumers.edits import find_run
 from ledgergraph.consumers.rehearsal import rehearse
 from ledgergraph.producers.bootstrap import find_graph, open_log
 from ledgergraph.producers.cli.output import FAILED, console, json_option, log_option, put_json, table, teaches
+from ledgergraph.producers.cli.runs import row_of, state_of
 from ledgergraph.producers.drawing import NodeMark, mermaid, svg, terminal
-from ledgergraph.projections.history import History
 from ledgergraph.projections.run_state import RunState
 from ledgergraph.schemas import topology
 from ledgergraph.schemas.graph import GraphSpec
@@ -41,7 +40,8 @@ def graph(graph_or_run: str, format_: str, output: Path | None, log: str | None,
 
 def _what(name: str, log: str | None) -> tuple[GraphSpec, dict[str, NodeMark] | None]:
     if name.startswith("run-"):
-        run = find_run(History(open_log(log)), name).current
+        store = open_log(log)
+        run = state_of(store, row_of(store, name)).current
         return run.spec, marks_of(run)
     return find_graph(name).binding.spec, None
 

@@ -6,24 +6,25 @@ from typing import Any
 
 import click
 
-from ledgergraph.consumers.edits import find_run
-from ledgergraph.consumers.snapshots import StateSnapshot, snapshot
+from ledgergraph.consumers.snapshots import snapshot
 from ledgergraph.eventstore.store import EventStore
 from ledgergraph.producers.bootstrap import open_log
 from ledgergraph.producers.cli.output import console, json_option, log_option, plain, put_json, table, teaches, when
+from ledgergraph.producers.cli.runs import row_of, state_of
 from ledgergraph.projections.history import History
 from ledgergraph.projections.stream_state import StreamState
 from ledgergraph.schemas.envelope import record
 from ledgergraph.schemas.errors import InvalidInput, RunNotFound
-from ledgergraph.schemas.ids import RunId, TaskId
+from ledgergraph.schemas.ids import TaskId
 
 POLL_S = 0.5
+STATUSES = ("running", "waiting", "failed", "capped", "completed", "cancelled")
 
 
 @click.command()
-@click.option("--status", default=None, help="Only runs with this status.")
+@click.option("--status", default=None, type=click.Choice(STATUSES), help="Only runs with this status.")
 @click.option("--thread", default=None, help="Only runs of this thread.")
-@click.option("--limit", default=50, show_default=True, help="How many, newest first.")
+@click.option("--limit", default=50, type=click.IntRange(1), show_default=True, help="How many, newest first.")
 @log_option
 @json_option
 @teaches
@@ -45,7 +46,7 @@ def runs(status: str | None, thread: str | None, limit: int, log: str | None, as
 def show(run: str, log: str | None, as_json: bool) -> None:
     """Show a RUN: how it stands, its tasks and questions, what comes next."""
     store = open_log(log)
-    s = find_run(History(store), run)
+    s = state_of(store, row_of(store, run))
     shown = snapshot(s)
     nodes = _visits(s)
     data = {"run": run, "thread": s.thread, "stream": s.stream, "version": int(s.version), "status": shown.metadata["status"],
@@ -76,28 +77,19 @@ def _visits(s: StreamState) -> dict[str, int]:
 def state(run: str, at: int | None, task: str | None, log: str | None, as_json: bool) -> None:
     """The state of a RUN: now, at a version, or as a task saw it."""
     store = open_log(log)
-    values = _seen(store, run, task) if task else _state_at(store, run, at).values
+    if at is not None and task:
+        raise InvalidInput("--at and --task are two questions: leave one of them out.")
+    values = _seen(store, run, task) if task else snapshot(state_of(store, row_of(store, run), at)).values
     if as_json:
         put_json(values)
     else:
-        table(f"state of {run}" + (f" at version {at}" if at else "") + (f" as task {task} saw it" if task else ""),
+        table(f"state of {run}" + (f" at version {at}" if at is not None else "") + (f" as task {task} saw it" if task else ""),
               ["field", "value"], [(k, str(plain(v))[:500]) for k, v in values.items()])
-
-
-def _state_at(store: EventStore, run: str, at: int | None) -> StateSnapshot:
-    past = History(store)
-    row = store.run(RunId(run))
-    if row is None:
-        raise RunNotFound(f"run {run!r}")
-    return snapshot(past.load(row.stream, at).state)
 
 
 def _seen(store: EventStore, run: str, task: str) -> dict[str, Any]:
     """The fold that a task saw, whether it is done or not."""
-    past = History(store)
-    row = store.run(RunId(run))
-    if row is None:
-        raise RunNotFound(f"run {run!r}")
+    past, row = History(store), row_of(store, run)
     loaded = past.load(row.stream, 0)
     for stored, event in past.events(row.stream):
         loaded.state.evolve(event, stored.recorded_at)
@@ -117,9 +109,7 @@ def _seen(store: EventStore, run: str, task: str) -> dict[str, Any]:
 def events(run: str, follow: bool, payload: bool, log: str | None, as_json: bool) -> None:
     """The events of a RUN's stream, in order."""
     store = open_log(log)
-    row = store.run(RunId(run))
-    if row is None:
-        raise RunNotFound(f"run {run!r}")
+    row = row_of(store, run)
     if follow and as_json:
         raise InvalidInput("--follow prints as it goes: leave --json out, or leave --follow out.")
     past, after = History(store), 0

@@ -5,7 +5,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import click
 import orjson
@@ -64,15 +64,13 @@ def put_json(value: Any) -> None:
 def plain(value: Any) -> Any:
     """Mappings, sequences and objects as what JSON has, Decimals, times and the like as texts."""
     if isinstance(value, Mapping):
-        items: Mapping[Any, Any] = value
-        return {str(k): plain(v) for k, v in items.items()}
+        return {str(k): plain(v) for k, v in cast(Mapping[Any, Any], value).items()}
     if isinstance(value, str | int | float | bool | None):
         return value
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes):
-        members: Iterable[Any] = value
-        return [plain(v) for v in members]
+        return [plain(v) for v in cast(Iterable[Any], value)]
     if isinstance(value, bytes):
         return value.hex() if len(value) <= 64 else f"{len(value):,} bytes, sha256 {codec.digest_of(value)[:16]}"
     if hasattr(value, "__dataclass_fields__"):

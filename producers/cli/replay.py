@@ -8,7 +8,7 @@ import click
 from ledgergraph.consumers.replay import Verified, verify_run
 from ledgergraph.producers.bootstrap import open_log
 from ledgergraph.producers.cli.output import DAMAGED, console, json_option, log_option, put_json, table, teaches
-from ledgergraph.producers.cli.runs import app_of_run
+from ledgergraph.producers.cli.runs import find
 from ledgergraph.projections.history import History
 from ledgergraph.schemas.ids import RunId
 
@@ -27,7 +27,7 @@ def replay() -> None:
 def verify(run: str, graph: str | None, log: str | None, as_json: bool) -> None:
     """Run every node of a stored RUN again on its recorded inputs and effects; compare the updates byte for byte."""
     store = open_log(log)
-    app, _ = app_of_run(store, run, graph)
+    app = find(store, run, graph).app
     result = verify_run(History(store), app.binding, RunId(run))
     put_json({**vars(result), "ok": result.ok}) if as_json else show(result)
     sys.exit(0 if result.ok else DAMAGED)
