@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict, cast
 
 import orjson
 
@@ -20,6 +20,8 @@ from ledgergraph.schemas.reducers import merge
 WIDEN_MAX = 2
 SURVIVORS_MIN = 3
 FACTORS = ("momentum", "low_volatility", "drawdown", "short_reversal", "long_reversal", "momentum_over_volatility")
+CAP = Decimal("0.15")
+"""Where the input gives none."""
 VOLATILITY_MAX = Decimal("0.25")
 """Yearly: above it the proposal is to hold back."""
 
@@ -64,6 +66,7 @@ def plan(state: Research, ctx: NodeContext) -> dict[str, Any]:
     as_of = ctx.as_of
     if as_of is None:
         raise InvalidInput("the run has no as_of. Give one, for example as_of='2010-06-30': it decides which prices are known.")
+    portfolio.check_cap(state.get("cap", CAP))
     path = state.get("prices", "")
 
     def read() -> dict[str, Any]:
@@ -75,8 +78,8 @@ def plan(state: Research, ctx: NodeContext) -> dict[str, Any]:
 
 def label(factor: str, round_: int) -> str:
     """A factor with its windows: the name of its panel."""
-    windows = dict(ROUNDS[round_])
-    used = [windows["momentum"], windows["low_volatility"]] if factor == "momentum_over_volatility" else [windows[factor]]
+    windows: dict[str, Any] = dict(ROUNDS[round_])
+    used: list[int | list[int]] = [windows["momentum"], windows["low_volatility"]] if factor == "momentum_over_volatility" else [windows[factor]]
     shown = ", ".join("-".join(map(str, w)) if isinstance(w, list) else str(w) for w in used)
     return f"{factor} ({shown})"
 
@@ -132,11 +135,11 @@ def no_signal(state: Research) -> dict[str, Any]:
 
 
 def construct(state: Research) -> dict[str, Any]:
-    """Raises CapCannotBeMet."""
-    score = portfolio.scores([state["panels"][f] for f in state["survivors"]])
-    held = portfolio.best(score)
-    volatility = risk.volatility(prices.table(state["frame"]), held)
-    return {"weights": portfolio.weights(volatility, state.get("cap", Decimal("0.15"))), "thin": len(state["survivors"]) < SURVIVORS_MIN}
+    """Raises CapCannotBeMet and CannotConstruct."""
+    table = prices.table(state["frame"])
+    score, known = portfolio.scores([state["panels"][f] for f in state["survivors"]]), risk.complete(table)
+    held = portfolio.best({t: x for t, x in score.items() if t in known})
+    return {"weights": portfolio.weights(risk.volatility(table, held), state.get("cap", CAP)), "thin": len(state["survivors"]) < SURVIVORS_MIN}
 
 
 def measure(state: Research) -> dict[str, Any]:
@@ -174,9 +177,10 @@ def approve(state: Research, ctx: NodeContext) -> dict[str, Any]:
 
 
 def _problem(answer: Any) -> str:
-    if not isinstance(answer, dict) or not isinstance(answer.get("approved"), bool):
+    given = cast(dict[str, Any], answer) if isinstance(answer, dict) else {}
+    if not isinstance(given.get("approved"), bool):
         return "The answer did not say whether it is approved: {\"approved\": true, \"why\": \"...\"}."
-    return "" if str(answer.get("why", "")).strip() else "The answer gave no reason: add \"why\"."
+    return "" if str(given.get("why", "")).strip() else "The answer gave no reason: add \"why\"."
 
 
 def after_approval(state: Research) -> Literal["publish", "reject"]:
@@ -189,8 +193,11 @@ def reject(state: Research) -> dict[str, Any]:
 
 def publish(state: Research, ctx: NodeContext) -> dict[str, Any]:
     """Writes the signal. The file's name holds the effect's key: writing it again is the same file."""
-    signal = screen.signal(dict(state))
-    written = ctx.effect("publish signal", lambda key: write(Path(state.get("out", ".")), signal, key), request=signal, on_unknown="retry")
+    signal, folder = screen.signal(dict(state)), Path(state.get("out", "."))
+
+    def put(key: str) -> dict[str, Any]:
+        return write(folder, signal, key)
+    written = ctx.effect("publish signal", put, request=signal, on_unknown="retry")
     return {"published": written, "status": "published"}
 
 
@@ -205,4 +212,15 @@ def write(folder: Path, signal: dict[str, Any], key: str) -> dict[str, Any]:
         f.flush()
         os.fsync(f.fileno())
     part.replace(target)
+    _keep_names(folder)
     return {"path": str(target), "bytes": len(data), "key": key}
+
+
+def _keep_names(folder: Path) -> None:
+    """A file's new name outlives a power cut only where its folder was flushed too; Windows has no such call."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

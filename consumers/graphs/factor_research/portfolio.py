@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
 from ledgergraph.consumers.graphs.factor_research.factors import Panel
+from ledgergraph.schemas.errors import InvalidInput, RunFailed
 
 STEP = Decimal("0.0001")
 """Of a weight."""
@@ -14,7 +15,11 @@ FINEST = Decimal("1e-12")
 HELD_MIN = 2
 
 
-class CapCannotBeMet(ValueError):
+class CannotConstruct(RunFailed, ValueError):
+    """No portfolio comes out of what there is; the run fails, and goes on when its state was mended."""
+
+
+class CapCannotBeMet(CannotConstruct):
     """No weights within the cap sum to 1."""
 
     def __init__(self, companies: int, cap: Decimal) -> None:
@@ -40,23 +45,31 @@ def _ranks(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def best(score: Mapping[str, float]) -> list[str]:
-    """The upper half, at least two; of equal scores the first by name."""
+    """The upper half, at least two; of equal scores the first by name. Raises CannotConstruct where there are no two."""
+    if len(score) < HELD_MIN:
+        raise CannotConstruct(f"{len(score)} companies have a value of every factor that passed and prices on all days of the last year, "
+                              f"at least {HELD_MIN} are needed. Give prices of more companies.")
     return sorted(score, key=lambda t: (-score[t], t))[:max(HELD_MIN, len(score) // 2)]
 
 
 def weights(volatility: Mapping[str, float], cap: Decimal) -> dict[str, Decimal]:
     """Inverse-volatility weights, none above the cap, that sum to exactly 1. What the cap cuts off goes to the others in proportion.
-    Raises CapCannotBeMet, and ValueError for a volatility or a cap that is no number above 0."""
+    Raises CapCannotBeMet; CannotConstruct for a volatility, InvalidInput for a cap that is no number above 0."""
     odd = [t for t, v in volatility.items() if not v > 0 or not math.isfinite(v)]
     if odd:
-        raise ValueError(f"the volatility of {odd[0]} is {volatility[odd[0]]}: weights need one above 0")
-    if not cap.is_finite() or cap <= 0:
-        raise ValueError(f"the cap is {cap}: give a share above 0, for example 0.15")
-    cap = min(cap, Decimal(1)).quantize(FINEST, ROUND_DOWN)
+        raise CannotConstruct(f"the volatility of {odd[0]} is {volatility[odd[0]]}: weights need one above 0. Leave that company out.")
+    check_cap(cap)
+    given, cap = cap, min(cap, Decimal(1)).quantize(FINEST, ROUND_DOWN)
     if len(volatility) * cap < 1:
-        raise CapCannotBeMet(len(volatility), cap)
+        raise CapCannotBeMet(len(volatility), given)
     calmest = min(volatility.values())
     return _rounded(_capped({t: calmest / v for t, v in volatility.items()}, float(cap)), cap)
+
+
+def check_cap(cap: Decimal) -> None:
+    """Raises InvalidInput."""
+    if not cap.is_finite() or cap <= 0:
+        raise InvalidInput(f"the cap is {cap}: give a share above 0, for example 0.15")
 
 
 def _capped(raw: dict[str, float], cap: float) -> dict[str, float]:

@@ -52,9 +52,9 @@ def last_known_day(as_of: datetime) -> date:
 
 
 def read(path: str, as_of: datetime) -> tuple[Facts, bytes]:
-    """(what was read, the cut table as parquet). `path`: a parquet or csv file with a column `date` and a column a ticker (adjusted
-    closes); empty: the packaged file. What stands after as_of, be it text or nothing at all, changes only the digest. Raises
-    PricesUnreadable."""
+    """(what was read, the cut table as parquet). `path`: a parquet or csv file of adjusted closes with a column `date` and a column a
+    ticker, or with a row a price and columns `date`, `ticker`, `price`; empty: the packaged file. What stands after as_of, be it text or
+    nothing at all, changes only the digest. Raises PricesUnreadable."""
     data = _bytes(path)
     cut = last_known_day(as_of)
     frame = _checked(_until(_scan(path, data), cut, path), path)
@@ -77,7 +77,7 @@ def table(data: bytes) -> pl.DataFrame:
 
 
 def packaged() -> bytes:
-    return resources.files(__package__).joinpath("prices.parquet").read_bytes()
+    return resources.files(__package__ or "").joinpath("prices.parquet").read_bytes()
 
 
 def _bytes(path: str) -> bytes:
@@ -105,22 +105,46 @@ def _scan(path: str, data: bytes) -> pl.DataFrame:
 
 def _until(frame: pl.DataFrame, cut: date, path: str) -> pl.DataFrame:
     """The sessions up to a day, in order, without the companies that had no price by then. No other column was looked at."""
-    names = [n for n in frame.columns if n.lower() == "date"]
-    kind = frame.schema[names[0]] if names else None
-    if kind not in (pl.Date, pl.Datetime, pl.String):
-        raise PricesUnreadable(f"{_shown(path)} has no column `date` with days. Columns: {', '.join(frame.columns[:8])}.")
-    day = pl.col(names[0]).str.slice(0, 10).str.to_date("%Y-%m-%d") if kind == pl.String else pl.col(names[0]).cast(pl.Date)
-    try:
-        dated = frame.with_columns(day.alias(names[0])).rename({names[0]: "date"})
-    except pl.exceptions.PolarsError as e:
-        raise PricesUnreadable(f"{_shown(path)} has days that are not written as 2010-06-30: {str(e).splitlines()[0]}") from e
-    if dated["date"].null_count():
-        raise PricesUnreadable(f"{_shown(path)} has a row without a day.")
-    known = dated.filter(pl.col("date") <= cut).sort("date")
+    known = _wide(_dated(frame, path).filter(pl.col("date") <= cut).sort("date"), path)
     twice = known["date"].filter(known["date"].is_duplicated())
     if len(twice):
         raise PricesUnreadable(f"{_shown(path)} has the day {twice[0]} more than once. Leave one row a session.")
     return known.select("date", *(n for n in sorted(known.columns) if n != "date" and known[n].null_count() < known.height))
+
+
+def _dated(frame: pl.DataFrame, path: str) -> pl.DataFrame:
+    """With a column `date` of days. A time with a zone is of the day that it has in its zone."""
+    name = next((n for n in frame.columns if n.lower() == "date"), "")
+    kind = frame.schema[name].base_type() if name else None
+    if kind is pl.String:
+        day = pl.col(name).str.slice(0, 10).str.to_date("%Y-%m-%d")
+    elif kind in (pl.Date, pl.Datetime):
+        day = pl.col(name).dt.date()
+    else:
+        raise PricesUnreadable(f"{_shown(path)} has no column `date` with days. Columns: {', '.join(frame.columns[:8])}.")
+    try:
+        dated = frame.with_columns(day.alias(name)).rename({name: "date"})
+    except pl.exceptions.PolarsError as e:
+        raise PricesUnreadable(f"{_shown(path)} has days that are not written as 2010-06-30: {str(e).splitlines()[0]}") from e
+    if dated["date"].null_count():
+        raise PricesUnreadable(f"{_shown(path)} has a row without a day.")
+    return dated
+
+
+def _wide(known: pl.DataFrame, path: str) -> pl.DataFrame:
+    """A table with a row a price as one with a column a ticker."""
+    names = {n.lower(): n for n in known.columns}
+    if "ticker" not in names:
+        return known
+    if "price" not in names:
+        raise PricesUnreadable(f"{_shown(path)} has a column `ticker` and none called `price`. Columns: {', '.join(known.columns[:8])}.")
+    rows = known.select("date", pl.col(names["ticker"]).alias("ticker"), pl.col(names["price"]).alias("price"))
+    if rows["ticker"].null_count():
+        raise PricesUnreadable(f"{_shown(path)} has a row without a ticker.")
+    twice = rows.filter(rows.select("date", "ticker").is_duplicated())
+    if twice.height:
+        raise PricesUnreadable(f"{_shown(path)} has the price of {twice['ticker'][0]} on {twice['date'][0]} more than once. Leave one.")
+    return rows.pivot(on="ticker", index="date", values="price").sort("date")
 
 
 def _checked(known: pl.DataFrame, path: str) -> pl.DataFrame:

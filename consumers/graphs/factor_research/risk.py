@@ -25,9 +25,16 @@ class Risk(TypedDict):
 
 
 def returns(prices: pl.DataFrame, tickers: list[str], sessions: int = YEAR) -> dict[str, list[float]]:
-    """The daily returns of the last sessions."""
+    """The daily returns of the last sessions, of companies that have a price on each of them: see `complete`."""
     frame = prices.tail(sessions + 1).select(pl.col(t).pct_change() for t in tickers).slice(1)
-    return {t: [float(x) if x is not None else 0.0 for x in frame[t]] for t in tickers}
+    return {t: [float(x) for x in frame[t]] for t in tickers}
+
+
+def complete(prices: pl.DataFrame, sessions: int = YEAR) -> list[str]:
+    """The companies with a price on each of the last sessions. Of others the risk is not known: days without a price would
+    count as days without a move, and who was listed last month would look calm and weigh most."""
+    window = prices.tail(sessions + 1)
+    return [t for t in prices.columns if t != "date" and window[t].null_count() == 0]
 
 
 def volatility(prices: pl.DataFrame, tickers: list[str]) -> dict[str, float]:

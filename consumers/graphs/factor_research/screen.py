@@ -20,12 +20,19 @@ UNKNOWN = "Whether companies were picked with hindsight, and whether prices were
 
 def warnings(verdicts: Sequence[Verdict], data: Mapping[str, Any]) -> list[str]:
     """What must be said beside every number."""
-    tried, significant = len(verdicts), [v["factor"] for v in verdicts if v["passes"] and is_significant(v)]
-    if significant:
-        first = f"Significant at 5 % as single trials: {', '.join(significant)}; among {tried} trials chance alone may do that."
-    else:
-        first = f"No factor is significant: none of the {tried} that were tried passes a 5 % test, and the gate asks for less."
-    return [first, *about(data)]
+    return [_significance(verdicts), *about(data)]
+
+
+def _significance(verdicts: Sequence[Verdict]) -> str:
+    """Which trials pass a usual test, in the direction that was asked or against it."""
+    tried, far = len(verdicts), [v for v in verdicts if is_significant(v)]
+    good, bad = ([v["factor"] for v in far if v["passes"] is passes] for passes in (True, False))
+    if good:
+        return f"Significant at 5 % as single trials: {', '.join(good)}; among {tried} trials chance alone may do that."
+    if bad:
+        return (f"No factor is significant in its direction: none of the {tried} that were tried passes a 5 % test there, and the gate asks "
+                f"for less. Against it: {', '.join(bad)}.")
+    return f"No factor is significant: none of the {tried} that were tried passes a 5 % test, and the gate asks for less."
 
 
 def about(data: Mapping[str, Any]) -> list[str]:
