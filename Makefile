@@ -35,7 +35,7 @@ test: $(READY) ## All tests, with a PostgreSQL of their own
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 check: $(READY) lint types ## What CI runs: lint, types, import contracts, tests
-	$(BIN)/lint-imports --config infra/importlinter.ini
+	$(BIN)/lint-imports infra/importlinter.ini
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 lint: $(READY) ## Lint

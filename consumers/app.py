@@ -6,12 +6,11 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ledgergraph.consumers import driving, edits, snapshots
-from ledgergraph.consumers.binding import Binding
+from ledgergraph.consumers.binding import Binding, Durability
 from ledgergraph.consumers.command import Command, Interrupt
-from ledgergraph.consumers.graph import Durability
 from ledgergraph.consumers.ledger import Ledger
 from ledgergraph.consumers.liveness import Identity
 from ledgergraph.consumers.runner import Chunk, Options, Runner
@@ -37,7 +36,8 @@ class App:
     """The application. Every call may come from any thread; one run is driven by one caller at a time."""
 
     def __init__(self, binding: Binding, log: str | Path | EventStore | None, durability: Durability, concurrency: int) -> None:
-        self.binding, self.durability, self.concurrency = binding, durability, concurrency
+        self.binding, self.concurrency = binding, concurrency
+        self.durability: Durability = durability
         self._log = log
         self._opened: tuple[EventStore, History, Identity] | None = None
         self._lock = threading.Lock()
@@ -169,7 +169,7 @@ class App:
             if not input.answers:
                 raise InvalidInput("invoke(Command(...)) needs resume=, the answer to the run's question.")
             driving.serve(ledger, self.binding, driving.current(ledger))
-            driving.answer(ledger, self.binding, lives, input)
+            driving.answer(ledger, self.binding, lives, cast(Command[Any], input))
         elif input is None:
             driving.go_on(ledger, self.binding, lives, start.max_steps)
         else:

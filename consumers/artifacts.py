@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ledgergraph.eventstore.store import EventStore
-from ledgergraph.schemas import codec
+from ledgergraph.schemas.codec import encode
 from ledgergraph.schemas.events.effect import EffectSucceeded
 from ledgergraph.schemas.events.run import RunStarted
 from ledgergraph.schemas.events.task import TaskCompleted
@@ -24,14 +24,14 @@ def lightened(store: EventStore, event: Any, encoded: Mapping[str, bytes] | None
         large = _large(event.input, encoded)
         return event._replace(input=_without(event.input, large), blobs=_stored(store, large)) if large else event
     if isinstance(event, EffectSucceeded):
-        data = codec.encode(event.result, place=f"effect {event.key}", path="result")
+        data = encode(event.result, place=f"effect {event.key}", path="result")
         return event._replace(result=None, blob=store.put_artifact(data)) if len(data) >= ARTIFACT_MIN else event
     return event
 
 
 def _large(update: Mapping[str, Any], encoded: Mapping[str, bytes] | None) -> dict[str, bytes]:
     if encoded is None:
-        encoded = {k: codec.encode(v, path=k) for k, v in update.items()}
+        encoded = {k: encode(v, path=k) for k, v in update.items()}
     return {k: v for k, v in encoded.items() if len(v) >= ARTIFACT_MIN}
 
 

@@ -3,17 +3,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 from ledgergraph.consumers.command import Send
 from ledgergraph.consumers.node import BoundNode, Route, goto_list
 from ledgergraph.schemas import loops
 from ledgergraph.schemas.errors import GraphError, UndeclaredTarget, UnknownNode
-from ledgergraph.schemas.graph import END, START, ClockName, FieldSpec, GraphSpec, RouteSpec
+from ledgergraph.schemas.graph import END, START, BarrierSpec, ClockName, FieldSpec, GraphSpec, NodeSpec, RouteSpec
 from ledgergraph.schemas.state import StateSchema
 
-if TYPE_CHECKING:
-    from ledgergraph.consumers.graph import Schedule, StateGraph
+Durability = Literal["sync", "pipelined"]
+Schedule = Literal["auto", "logical", "superstep"]
+
+
+class Written(Protocol):
+    """A graph as it was written down: what a StateGraph has collected."""
+
+    name: str
+    version: str
+    schema: StateSchema
+    nodes: dict[str, BoundNode]
+    specs: dict[str, NodeSpec]
+    edges: list[tuple[str, str]]
+    barriers: list[BarrierSpec]
+    routes: list[Route]
 
 
 @dataclass(frozen=True)
@@ -24,7 +37,7 @@ class Binding:
     routes: Mapping[str, tuple[Route, ...]]
 
     @classmethod
-    def of(cls, b: StateGraph, schedule: Schedule, rounds: tuple[tuple[str, str], ...], max_steps: int | None,
+    def of(cls, b: Written, schedule: Schedule, rounds: tuple[tuple[str, str], ...], max_steps: int | None,
            name: str | None) -> Binding:
         """Raises GraphError where the graph cannot run: names that are no nodes, no way in."""
         routes: dict[str, tuple[Route, ...]] = {}
@@ -71,7 +84,7 @@ class Binding:
         return [t.node, t.arg] if isinstance(t, Send) else t
 
 
-def route_specs(b: StateGraph) -> tuple[RouteSpec, ...]:
+def route_specs(b: Written) -> tuple[RouteSpec, ...]:
     anywhere = (*b.nodes, END)
     out = [RouteSpec(r.source, r.targets if r.targets is not None else anywhere, r.targets is not None) for r in b.routes]
     return (*out, *(RouteSpec(n.name, n.destinations) for n in b.nodes.values() if n.destinations))

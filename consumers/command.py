@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ledgergraph.schemas.errors import RunError
@@ -16,6 +16,14 @@ __all__ = ["END", "START", "Abandoned", "Command", "Interrupt", "Parked", "Send"
 
 N = TypeVar("N")
 CURRENT: ContextVar[NodeContext] = ContextVar("ledgergraph_node")
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET = _Unset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +40,11 @@ class Command(Generic[N]):
 
     update: Any = None
     goto: Send | str | Sequence[Send | str] = ()
-    resume: Any = field(default_factory=lambda: UNSET)
+    resume: Any = UNSET
 
     @property
     def answers(self) -> bool:
         return self.resume is not UNSET
-
-
-class _Unset:
-    def __repr__(self) -> str:
-        return "UNSET"
-
-
-UNSET = _Unset()
 
 
 @dataclass(frozen=True, slots=True)

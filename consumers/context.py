@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from inspect import signature
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from ledgergraph.consumers.command import Parked
 from ledgergraph.projections.run_tasks import Effect, Failure, Task
@@ -21,6 +21,7 @@ from ledgergraph.schemas.events.question import QuestionAsked
 from ledgergraph.schemas.events.task import ContextRecorded
 from ledgergraph.schemas.ids import EffectKey, QuestionId, RunId, ThreadId, effect_key, question_id
 
+T = TypeVar("T")
 OnUnknown = Literal["retry", "ask"]
 NO_REQUEST = codec.digest_of(b"null")
 
@@ -69,7 +70,7 @@ class NodeContext:
     def uuid(self) -> uuid.UUID:
         return self._read("uuid", uuid.uuid4)
 
-    def _read(self, kind: str, make: Callable[[], Any]) -> Any:
+    def _read(self, kind: str, make: Callable[[], T]) -> T:
         known = [*self.task.recorded, *self.fresh_values]
         at = self._reads
         self._reads += 1
@@ -77,7 +78,7 @@ class NodeContext:
             if known[at][0] != kind:
                 raise ReplayDivergence(f"node {self.node!r} asked for {kind} where it asked for {known[at][0]} before. A node "
                                        "must ask in the same order when it runs again.")
-            return known[at][1]
+            return cast(T, known[at][1])
         self._must_be_allowed(f"{kind}()")
         value = make()
         self.fresh_values.append([kind, value])
@@ -141,12 +142,15 @@ class NodeContext:
     def _known(self, name: str, number: int, digest: str) -> tuple[EffectKey, Effect | None]:
         """(the key, what is recorded under it). A task that was started anew, on an edited state, may ask for something else than
         before, under a key of its own. Raises EffectMismatch."""
-        for generation in range(self.task.generation + 1):
+        generation = 0
+        while True:
             key = effect_key(self.run, self.task.id, f"{name}@{generation}" if generation else name, number)
             known = self.task.effects.get(key)
             if known is None or known.request == digest:
                 return key, known
-        raise EffectMismatch(name, key, known.request, digest)
+            if generation == self.task.generation:
+                raise EffectMismatch(name, key, known.request, digest)
+            generation += 1
 
     def _intent(self, e: Effect, request: Any) -> list[Any]:
         return [*self._flushed(), EffectIntended(self.task.id, self.attempt, e.name, e.number, e.key, e.request, e.on_unknown, request)]
@@ -163,12 +167,13 @@ class NodeContext:
                                       "question": f"Did effect {e.name!r} happen? Its intent is on the log, its outcome is not.",
                                       "answer": {"happened": "true or false", "result": "what it returned, if it happened"}},
                            f"effect:{e.key}:{e.attempt}")
-        if not isinstance(answer, dict) or not isinstance(answer.get("happened"), bool):
+        said = cast(dict[str, Any], answer) if isinstance(answer, dict) else {}
+        if not isinstance(said.get("happened"), bool):
             raise ReplayDivergence(f"the answer {answer!r} does not say whether effect {e.name!r} happened. "
                                    "Answer {'happened': true, 'result': ...} or {'happened': false}.")
-        if answer["happened"]:
-            self.recorder.record(self, [EffectSucceeded(self.task.id, e.key, answer.get("result"))])
-            e.outcome, e.result = "succeeded", answer.get("result")
+        if said["happened"]:
+            self.recorder.record(self, [EffectSucceeded(self.task.id, e.key, said.get("result"))])
+            e.outcome, e.result = "succeeded", said.get("result")
 
     # People
 

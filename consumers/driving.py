@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ledgergraph.consumers import decide
 from ledgergraph.consumers.binding import Binding
@@ -131,8 +131,9 @@ def answer(ledger: Ledger, binding: Binding, lives: Lives, command: Command[Any]
 def answers_of(run: RunState, resume: Any) -> dict[str, Any]:
     """Question id -> answer."""
     known = {*run.questions, *run.closed}
-    if isinstance(resume, dict) and resume and all(isinstance(k, str) and (k in known or _like_id(k)) for k in resume):
-        return dict(resume)
+    given = cast(dict[Any, Any], resume) if isinstance(resume, dict) else {}
+    if given and all(isinstance(k, str) and (k in known or _like_id(k)) for k in given):
+        return given
     if not run.questions:
         raise QuestionError(f"run {run.id} ({run.status}) has no open question" + (
             f"; its last one was {list(run.closed.values())[-1]}" if run.closed else "") + ". `ledgergraph inbox` lists what is open.")

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from ledgergraph.consumers.binding import Binding, Durability, Schedule
 from ledgergraph.consumers.node import Action, BoundNode, Route, bind, path_targets, wants_context
 from ledgergraph.consumers.retry import RetryPolicy
 from ledgergraph.eventstore.store import EventStore
@@ -15,9 +17,6 @@ from ledgergraph.schemas.state import StateSchema
 
 if TYPE_CHECKING:
     from ledgergraph.consumers.app import App
-
-Durability = Literal["sync", "pipelined"]
-Schedule = Literal["auto", "logical", "superstep"]
 
 
 class StateGraph:
@@ -85,9 +84,11 @@ class StateGraph:
         """The nodes one after another, with edges between them."""
         names: list[str] = []
         for node in nodes:
-            self.add_node(*node) if isinstance(node, tuple) else self.add_node(node)
-            names.append(node[0] if isinstance(node, tuple) else getattr(node, "__name__", type(node).__name__))
-        for u, v in zip(names, names[1:], strict=False):
+            given = cast(tuple[str, Action], node) if isinstance(node, tuple) else (getattr(node, "__name__", type(node).__name__), node)
+            name, action = given
+            self.add_node(name, action)
+            names.append(name)
+        for u, v in pairwise(names):
             self.add_edge(u, v)
         return self
 
@@ -108,6 +109,5 @@ class StateGraph:
         time, and supersteps where a route did not declare its targets. rounds: edges that begin a loop's next round, where
         the graph is read otherwise than meant. max_steps: the cap of a run, in ranks."""
         from ledgergraph.consumers.app import App
-        from ledgergraph.consumers.binding import Binding
         binding = Binding.of(self, schedule, tuple(rounds), max_steps, name)
         return App(binding, log, durability, max_concurrency)

@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from ledgergraph.consumers.command import Command, Send
 from ledgergraph.consumers.retry import RetryPolicy
@@ -115,17 +115,19 @@ def code_of(action: Action) -> str:
     h = hashlib.sha256()
     for code in _codes(inspect.unwrap(_unpartial(action))):
         h.update(code.co_code)
-        h.update(repr((code.co_names, code.co_varnames, [c for c in code.co_consts if not isinstance(c, types.CodeType)])).encode())
+        constants: Sequence[Any] = code.co_consts
+        h.update(repr((code.co_names, code.co_varnames, [c for c in constants if not isinstance(c, types.CodeType)])).encode())
     return h.hexdigest()[:16]
 
 
 def _codes(action: Any) -> Iterator[types.CodeType]:
-    code = getattr(action, "__code__", None) or getattr(getattr(type(action), "__call__", None), "__code__", None)
+    code = getattr(action, "__code__", None) or getattr(getattr(cast(Any, type(action)), "__call__", None), "__code__", None)
     todo = [code] if isinstance(code, types.CodeType) else []
     while todo:
         c = todo.pop()
         yield c
-        todo += [x for x in c.co_consts if isinstance(x, types.CodeType)]
+        constants: Sequence[Any] = c.co_consts
+        todo += [x for x in constants if isinstance(x, types.CodeType)]
 
 
 def goto_list(goto: Any) -> list[str | Send]:

@@ -61,4 +61,5 @@ class RetryPolicy:
             return False
         if isinstance(self.retry_on, type):
             return isinstance(error, self.retry_on)
-        return isinstance(error, tuple(self.retry_on)) if isinstance(self.retry_on, Sequence) else self.retry_on(error)
+        wanted: Any = self.retry_on
+        return isinstance(error, tuple(cast(Any, wanted))) if isinstance(wanted, Sequence) else bool(wanted(error))

@@ -102,7 +102,7 @@ class Runner:
         while True:
             launched = self.commit(launched)
             yield
-            if self.run.ended or self.run.running == 0 and not self.waits_for_time():
+            if self.run.ended or (self.run.running == 0 and not self.waits_for_time()):
                 break
             launched = self.work(launched)
         self.ledger.settle()

@@ -10,7 +10,11 @@ from ledgergraph.schemas.errors import (
     ConflictingUpdates,
     GraphRecursionError,
     InvalidUpdateError,
+)
+from ledgergraph.schemas.errors import (
     RunCancelled as Cancelled,
+)
+from ledgergraph.schemas.errors import (
     RunFailed as Failed,
 )
 from ledgergraph.schemas.events.run import RunCancelled, RunCapped, RunFailed

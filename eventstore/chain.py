@@ -174,9 +174,9 @@ def _compare_heads(store: EventStore, heads: list[tuple[StreamId, Head]], ends: 
         if at_head != head.hash:
             raise DamagedLog(stream, head.version, "the hash in the stream's row is not that of its last event")
     known = {stream for stream, _ in heads}
-    for stream, version in ends.versions.items():
-        if stream not in known and store.head(StreamId(stream)).version < version:
-            raise DamagedLog(stream, version, "the stream's row is missing or behind its events")
+    for name, version in ends.versions.items():
+        if name not in known and store.head(StreamId(name)).version < version:
+            raise DamagedLog(name, version, "the stream's row is missing or behind its events")
 
 
 def _verify_fork(store: EventStore, fork: StoredEvent) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 from ledgergraph.projections.schedule import FiringKey
-from ledgergraph.schemas.ids import TaskId
+from ledgergraph.schemas.ids import TaskId, Version
 
 State = Literal["ready", "started", "retry", "failed", "parked", "dead"]
 
@@ -39,7 +39,7 @@ class Question:
 
     __slots__ = ("answer", "answered_by", "asked", "asked_at", "kind", "number", "open", "task", "value", "version")
 
-    def __init__(self, asked: Any, at: int, version: int) -> None:
+    def __init__(self, asked: Any, at: int, version: Version) -> None:
         self.asked, self.asked_at, self.version = asked, at, version
         self.task, self.number, self.kind, self.value = TaskId(asked.task), asked.number, asked.kind, asked.value
         self.open = True

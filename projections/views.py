@@ -101,7 +101,7 @@ def merge(views: Sequence[View], sees: Sees, reducers: Reducers, first: View, *,
 
 def _merge_heads(field: str, views: Sequence[View], sees: Sees, totals: dict[str, Any], trails: dict[str, Trail]) -> None:
     writes: dict[Place, Write] = {w.place: w for v in views for w in _heads(v.trails.get(field))}
-    left = tuple(w for p, w in sorted(writes.items(), key=_by_place)
+    left = tuple(w for _, w in sorted(writes.items(), key=_by_place)
                  if not any(w is not x and sees(w, x) for x in writes.values()))
     trails[field] = left
     totals[field] = left[-1].value

@@ -30,9 +30,9 @@ def parse_as_of(given: str | date | datetime | None, now: datetime, zone: ZoneIn
 
 def _read(given: str | date | datetime) -> date | datetime:
     if not isinstance(given, str):
-        if isinstance(given, date):
+        if isinstance(given, date):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without a type checker
             return given
-        raise InvalidAsOf(given, f"it is a {type(given).__name__}")  # pyright: ignore[reportUnreachable]
+        raise InvalidAsOf(given, f"it is a {type(given).__name__}")
     text = given.strip()
     try:
         return date.fromisoformat(text) if len(text) <= 10 else datetime.fromisoformat(text)

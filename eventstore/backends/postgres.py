@@ -162,7 +162,7 @@ class PostgresStore:
         return self._all(statements[tuple(given)], *given.values(), limit)
 
     def _put(self, statement: str, *values: Any) -> None:
-        self._link.use(lambda db: db.execute(statement, values, prepare=True, binary=True))
+        self._link.use(lambda db: db.execute(statement.encode(), values, prepare=True, binary=True))
 
 
 def _replace(db: Driver, rows: Rows) -> None:
@@ -171,4 +171,4 @@ def _replace(db: Driver, rows: Rows) -> None:
         for table in ("tasks", "runs", "questions"):
             cursor.execute(f"DELETE FROM {table}".encode())
         for statement, part in ((sql.PUT_TASK, rows.put_tasks), (sql.PUT_RUN, rows.put_runs), (sql.PUT_QUESTION, rows.put_questions)):
-            cursor.executemany(statement, part)
+            cursor.executemany(statement.encode(), part)

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psycopg
 from sqlalchemy import URL, Engine, NullPool, create_engine
@@ -49,7 +49,8 @@ class PostgresLink:
 
     def __init__(self, url: URL) -> None:
         self.place = shown(url)
-        arguments, options = dialects.dialect().create_connect_args(url)
+        dialect: Any = dialects.dialect  # untyped in SQLAlchemy
+        arguments, options = dialect().create_connect_args(url)
         self._arguments, self._options = list(arguments), {**_DEFAULTS, **options}
         self._pid = os.getpid()
         self._mutex = threading.Lock()
@@ -61,7 +62,7 @@ class PostgresLink:
         """A new connection in autocommit. Raises StoreUnavailable."""
         try:
             connection: Driver = psycopg.connect(*self._arguments, **self._options, autocommit=True)
-            connection.execute(_SETTINGS)
+            connection.execute(_SETTINGS.encode())
         except (psycopg.Error, UnicodeError) as e:
             raise unreachable(self.place, str(e)) from e
         return connection
@@ -81,7 +82,7 @@ class PostgresLink:
 
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement that only reads, or that may be sent twice."""
-        return self.use(lambda db: db.execute(statement, values, prepare=True, binary=True).fetchall())
+        return self.use(lambda db: db.execute(statement.encode(), values, prepare=True, binary=True).fetchall())
 
     def use(self, work: Callable[[Driver], _T]) -> _T:
         """What `work` returns with a connection of the pool; where that was broken, once more with a new one."""
@@ -140,4 +141,4 @@ class PostgresLink:
 def _driver(lent: PoolProxiedConnection) -> Driver:
     connection = lent.driver_connection
     assert isinstance(connection, psycopg.Connection)
-    return connection
+    return cast(Driver, connection)

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from typing import Any, cast
 
 import psycopg
 from sqlalchemy import URL, Connection
@@ -82,7 +83,8 @@ def _create(db: Driver, place: str) -> None:
 
 @cache
 def create_statements() -> tuple[str, ...]:
-    dialect = postgresql.dialect()
+    make: Any = postgresql.dialect  # untyped in SQLAlchemy
+    dialect = make()
     all_tables = (*tables.metadata.sorted_tables, *tables.postgres_metadata.sorted_tables)
     statements = [str(CreateTable(t).compile(dialect=dialect)) for t in all_tables]
     indexes = [i for t in all_tables for i in sorted(t.indexes, key=lambda i: str(i.name))]
@@ -109,4 +111,4 @@ def _read(db: Driver, place: str) -> str | None:
 def _driver(connection: Connection) -> Driver:
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
-    return driver
+    return cast(Driver, driver)

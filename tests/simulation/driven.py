@@ -5,10 +5,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tests.simulation.random_graphs import Router, Task
-
 from ledgergraph.projections.schedule import FiringKey, Schedule, Sent
 from ledgergraph.schemas.graph import START, GraphSpec
+from tests.simulation.random_graphs import Router, Task
 
 Record = tuple[Any, ...]
 

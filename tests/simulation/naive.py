@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tests.simulation.random_graphs import Router, Task
-
 from ledgergraph.projections.schedule import NOTHING, Sent
 from ledgergraph.schemas.graph import END, START, GraphSpec
+from tests.simulation.random_graphs import Router, Task
 
 Time = tuple[int, ...]
 Firing = tuple[str, Time]

@@ -5,11 +5,10 @@ import random
 import time
 from itertools import product
 
-from tests.simulation.random_graphs import any_graph, read, shown
-
 from ledgergraph.projections.schedule import Schedule, Sent
 from ledgergraph.schemas.clock import LogicalClock
 from ledgergraph.schemas.graph import END, START, GraphSpec, NodeSpec, RouteSpec
+from tests.simulation.random_graphs import any_graph, read, shown
 
 
 def test_before_is_antisymmetric_and_transitive() -> None:

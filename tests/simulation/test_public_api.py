@@ -8,14 +8,14 @@ from operator import add
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from tests.simulation.random_graphs import any_graph, shown
-from tests.simulation.test_schedule import SEED, shared
 
 from ledgergraph.consumers import END, START, Send, StateGraph
 from ledgergraph.schemas.errors import BarrierStarved, GraphRecursionError
 from ledgergraph.schemas.events.task import TasksReady
 from ledgergraph.schemas.graph import GraphSpec
 from ledgergraph.schemas.ids import ThreadId, thread_stream
+from tests.simulation.random_graphs import any_graph, shown
+from tests.simulation.test_schedule import SEED, shared
 
 
 class Visits(TypedDict):

@@ -13,14 +13,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.simulation.driven import Driven, key
-from tests.simulation.naive import NaiveRun
-from tests.simulation.random_graphs import any_graph, read, router, shown
 
 from ledgergraph.projections.schedule import Sent
 from ledgergraph.schemas import loops
 from ledgergraph.schemas.clock import LogicalClock
 from ledgergraph.schemas.graph import BarrierSpec, GraphSpec, NodeSpec, RouteSpec
+from tests.simulation.driven import Driven, key
+from tests.simulation.naive import NaiveRun
+from tests.simulation.random_graphs import any_graph, read, router, shown
 
 SEED = int(os.environ.get("LEDGERGRAPH_SEED", "1"))
 GRAPHS = int(os.environ.get("LEDGERGRAPH_GRAPHS", "24000"))
