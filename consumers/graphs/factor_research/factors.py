@@ -1,9 +1,9 @@
 """The six factors, as panels: a value for each company at each month end, and at the last session.
 
-Definitions as commonly used: momentum is the return from 12 months ago to one month ago (Jegadeesh and Titman 1993), low volatility
-the negative of the yearly standard deviation of daily returns (Ang et al. 2006), drawdown the worst fall from a peak within a year,
-short reversal the negative of the last month's return (Jegadeesh 1990), long reversal the negative of the return from five years to
-one year ago (De Bondt and Thaler 1985). More is better for each. Windows are in sessions.
+Definitions as commonly used: momentum is the return from 12 months ago to one month ago (Jegadeesh and Titman 1993), low
+volatility the negative of the yearly standard deviation of daily returns (Ang et al. 2006), drawdown the worst fall from a peak
+within a year, short reversal the negative of the last month's return (Jegadeesh 1990), long reversal the negative of the return
+from five years to one year ago (De Bondt and Thaler 1985). More is better for each. Windows are in sessions.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROUNDS: tuple[Windows, ...] = (
     {"momentum": [21, 126], "low_volatility": 126, "drawdown": 126, "short_reversal": 10, "long_reversal": [252, 756]},
     {"momentum": [21, 189], "low_volatility": 504, "drawdown": 504, "short_reversal": 5, "long_reversal": [252, 1008]},
 )
-"""First the windows that the literature uses; then, when too few factors pass, half of them, and others: each is one more trial."""
+"""First the windows that the literature uses; then, where too few factors pass, half of them, and others: each one more trial."""
 
 
 class Panel(TypedDict):
@@ -49,7 +49,8 @@ class Panel(TypedDict):
 def panel_days(prices: pl.DataFrame) -> pl.DataFrame:
     """Row numbers (`row`) and days of the last session of each month, and of the last session of all."""
     numbered = prices.select("date").with_row_index("row")
-    ends = numbered.group_by(pl.col("date").dt.truncate("1mo"), maintain_order=True).agg(pl.col("row").last(), pl.col("date").last().alias("day"))
+    months = numbered.group_by(pl.col("date").dt.truncate("1mo"), maintain_order=True)
+    ends = months.agg(pl.col("row").last(), pl.col("date").last().alias("day"))
     return ends.select("row", "day").sort("row")
 
 
@@ -82,8 +83,8 @@ def drawdown(prices: pl.DataFrame, w: Windows) -> Panel:
             values.append([None] * len(tickers))
             continue
         window = prices.slice(row + 1 - n, n)
-        worst = window.select((pl.col(t) / pl.col(t).cum_max() - 1).min() if window[t].null_count() == 0 else pl.lit(None).alias(t)
-                              for t in tickers)
+        falls = {t: (pl.col(t) / pl.col(t).cum_max() - 1).min() for t in tickers}
+        worst = window.select(falls[t] if window[t].null_count() == 0 else pl.lit(None).alias(t) for t in tickers)
         values.append(list(worst.row(0)))
     return {"days": [d.isoformat() for d in days["day"]], "tickers": tickers, "values": values}
 

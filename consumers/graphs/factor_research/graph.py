@@ -33,8 +33,9 @@ def build() -> StateGraph:
     b.add_node("validate", nodes.validate)
     b.add_node("widen", nodes.widen, max_visits=WIDEN_MAX)
     b.add_node("no_signal", nodes.no_signal)
-    for name, node in (("construct", nodes.construct), ("risk", nodes.measure), ("decide", nodes.decide), ("narrate", nodes.narrate),
-                       ("approve", nodes.approve), ("publish", nodes.publish), ("reject", nodes.reject)):
+    for name, node in (("construct", nodes.construct), ("risk", nodes.measure), ("decide", nodes.decide),
+                       ("narrate", nodes.narrate), ("approve", nodes.approve), ("publish", nodes.publish),
+                       ("reject", nodes.reject)):
         b.add_node(name, node)
     b.add_edge(START, "plan")
     b.add_conditional_edges("validate", nodes.after_validation)

@@ -56,8 +56,9 @@ class Research(TypedDict):
     status: Literal["open", "published", "rejected", "no signal"]
 
 
-NOTHING_YET: dict[str, Any] = {"verdicts": [], "survivors": [], "thin": False, "weights": {}, "risk": {}, "decision": {}, "narrative": "",
-                               "answer": {}, "published": {}, "status": "open"}
+NOTHING_YET: dict[str, Any] = {
+    "verdicts": [], "survivors": [], "thin": False, "weights": {}, "risk": {}, "decision": {}, "narrative": "", "answer": {},
+    "published": {}, "status": "open"}
 """A run begins with these: nothing of an earlier run of its thread, which may have known more, shows through."""
 
 
@@ -79,7 +80,8 @@ def plan(state: Research, ctx: NodeContext) -> dict[str, Any]:
 def label(factor: str, round_: int) -> str:
     """A factor with its windows: the name of its panel."""
     windows: dict[str, Any] = dict(ROUNDS[round_])
-    used: list[int | list[int]] = [windows["momentum"], windows["low_volatility"]] if factor == "momentum_over_volatility" else [windows[factor]]
+    parts = ("momentum", "low_volatility") if factor == "momentum_over_volatility" else (factor,)
+    used: list[int | list[int]] = [windows[p] for p in parts]
     shown = ", ".join("-".join(map(str, w)) if isinstance(w, list) else str(w) for w in used)
     return f"{factor} ({shown})"
 
@@ -139,7 +141,8 @@ def construct(state: Research) -> dict[str, Any]:
     table = prices.table(state["frame"])
     score, known = portfolio.scores([state["panels"][f] for f in state["survivors"]]), risk.complete(table)
     held = portfolio.best({t: x for t, x in score.items() if t in known})
-    return {"weights": portfolio.weights(risk.volatility(table, held), state.get("cap", CAP)), "thin": len(state["survivors"]) < SURVIVORS_MIN}
+    weights = portfolio.weights(risk.volatility(table, held), state.get("cap", CAP))
+    return {"weights": weights, "thin": len(state["survivors"]) < SURVIVORS_MIN}
 
 
 def measure(state: Research) -> dict[str, Any]:
@@ -168,8 +171,9 @@ def narrate(state: Research) -> dict[str, Any]:
 def approve(state: Research, ctx: NodeContext) -> dict[str, Any]:
     """Asks a person, with all that the decision needs on one screen."""
     shown = screen.approval(dict(state))
-    question: dict[str, Any] = {"question": "Publish this signal?", "screen": shown, "yes": f"writes the signal to {state.get('out', '.')}",
-                                "no": "ends the run as rejected; nothing is written", "answer": {"approved": "true or false", "why": "text"}}
+    question: dict[str, Any] = {
+        "question": "Publish this signal?", "screen": shown, "yes": f"writes the signal to {state.get('out', '.')}",
+        "no": "ends the run as rejected; nothing is written", "answer": {"approved": "true or false", "why": "text"}}
     answer = ctx.interrupt(question)
     while problem := _problem(answer):
         answer = ctx.interrupt({**question, "problem": problem})

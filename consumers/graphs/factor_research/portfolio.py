@@ -24,8 +24,9 @@ class CapCannotBeMet(CannotConstruct):
 
     def __init__(self, companies: int, cap: Decimal) -> None:
         self.companies, self.cap = companies, cap
-        super().__init__(f"{companies} companies at no more than {cap} each reach {companies * cap}, not 1. Raise the cap to at least "
-                         f"{(1 / Decimal(max(companies, 1))).quantize(STEP, ROUND_UP)}, or hold more companies.")
+        enough = (1 / Decimal(max(companies, 1))).quantize(STEP, ROUND_UP)
+        super().__init__(f"{companies} companies at no more than {cap} each reach {companies * cap}, not 1. "
+                         f"Raise the cap to at least {enough}, or hold more companies.")
 
 
 def scores(panels: Sequence[Panel]) -> dict[str, float]:
@@ -47,17 +48,18 @@ def _ranks(values: Mapping[str, float]) -> dict[str, float]:
 def best(score: Mapping[str, float]) -> list[str]:
     """The upper half, at least two; of equal scores the first by name. Raises CannotConstruct where there are no two."""
     if len(score) < HELD_MIN:
-        raise CannotConstruct(f"{len(score)} companies have a value of every factor that passed and prices on all days of the last year, "
-                              f"at least {HELD_MIN} are needed. Give prices of more companies.")
+        raise CannotConstruct(f"{len(score)} companies have a value of every factor that passed and prices on all days of the "
+                              f"last year, at least {HELD_MIN} are needed. Give prices of more companies.")
     return sorted(score, key=lambda t: (-score[t], t))[:max(HELD_MIN, len(score) // 2)]
 
 
 def weights(volatility: Mapping[str, float], cap: Decimal) -> dict[str, Decimal]:
-    """Inverse-volatility weights, none above the cap, that sum to exactly 1. What the cap cuts off goes to the others in proportion.
-    Raises CapCannotBeMet; CannotConstruct for a volatility, InvalidInput for a cap that is no number above 0."""
+    """Inverse-volatility weights, none above the cap, that sum to exactly 1. What the cap cuts off goes to the others in
+    proportion. Raises CapCannotBeMet; CannotConstruct for a volatility, InvalidInput for a cap that is no number above 0."""
     odd = [t for t, v in volatility.items() if not v > 0 or not math.isfinite(v)]
     if odd:
-        raise CannotConstruct(f"the volatility of {odd[0]} is {volatility[odd[0]]}: weights need one above 0. Leave that company out.")
+        raise CannotConstruct(f"the volatility of {odd[0]} is {volatility[odd[0]]}: weights need one above 0. "
+                              "Leave that company out.")
     check_cap(cap)
     given, cap = cap, min(cap, Decimal(1)).quantize(FINEST, ROUND_DOWN)
     if len(volatility) * cap < 1:
@@ -87,8 +89,8 @@ def _capped(raw: dict[str, float], cap: float) -> dict[str, float]:
 
 
 def _rounded(exact: Mapping[str, float], cap: Decimal) -> dict[str, Decimal]:
-    """Rounded down to steps; the steps that are missing to 1 go to the largest remainders within the cap. Only where no weight has
-    room for a whole step (a cap between two steps) does one get a part of it."""
+    """Rounded down to steps; the steps that are missing to 1 go to the largest remainders within the cap. Only where no weight
+    has room for a whole step (a cap between two steps) does one get a part of it."""
     out = {t: min(Decimal(repr(w)).quantize(STEP, ROUND_DOWN), cap) for t, w in exact.items()}
     order = sorted(exact, key=lambda t: (out[t] - Decimal(repr(exact[t])), t))
     missing = 1 - sum(out.values())

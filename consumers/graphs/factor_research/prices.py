@@ -52,9 +52,9 @@ def last_known_day(as_of: datetime) -> date:
 
 
 def read(path: str, as_of: datetime) -> tuple[Facts, bytes]:
-    """(what was read, the cut table as parquet). `path`: a parquet or csv file of adjusted closes with a column `date` and a column a
-    ticker, or with a row a price and columns `date`, `ticker`, `price`; empty: the packaged file. What stands after as_of, be it text or
-    nothing at all, changes only the digest. Raises PricesUnreadable."""
+    """(what was read, the cut table as parquet). `path`: a parquet or csv file of adjusted closes with a column `date` and a
+    column a ticker, or with a row a price and columns `date`, `ticker`, `price`; empty: the packaged file. What stands after
+    as_of, be it text or nothing at all, changes only the digest. Raises PricesUnreadable."""
     data = _bytes(path)
     cut = last_known_day(as_of)
     frame = _checked(_until(_scan(path, data), cut, path), path)
@@ -137,13 +137,15 @@ def _wide(known: pl.DataFrame, path: str) -> pl.DataFrame:
     if "ticker" not in names:
         return known
     if "price" not in names:
-        raise PricesUnreadable(f"{_shown(path)} has a column `ticker` and none called `price`. Columns: {', '.join(known.columns[:8])}.")
+        columns = ", ".join(known.columns[:8])
+        raise PricesUnreadable(f"{_shown(path)} has a column `ticker` and none called `price`. Columns: {columns}.")
     rows = known.select("date", pl.col(names["ticker"]).alias("ticker"), pl.col(names["price"]).alias("price"))
     if rows["ticker"].null_count():
         raise PricesUnreadable(f"{_shown(path)} has a row without a ticker.")
     twice = rows.filter(rows.select("date", "ticker").is_duplicated())
     if twice.height:
-        raise PricesUnreadable(f"{_shown(path)} has the price of {twice['ticker'][0]} on {twice['date'][0]} more than once. Leave one.")
+        day, ticker, _ = twice.row(0)
+        raise PricesUnreadable(f"{_shown(path)} has the price of {ticker} on {day} more than once. Leave one.")
     return rows.pivot(on="ticker", index="date", values="price").sort("date")
 
 
@@ -152,7 +154,8 @@ def _checked(known: pl.DataFrame, path: str) -> pl.DataFrame:
     tickers = [n for n in known.columns if n != "date"]
     odd = [n for n in tickers if not (known.schema[n].is_numeric() or known.schema[n] == pl.String)]
     if odd:
-        raise PricesUnreadable(f"{_shown(path)} has the column {odd[0]!r}, which holds no numbers. Leave prices only, one column a ticker.")
+        raise PricesUnreadable(f"{_shown(path)} has the column {odd[0]!r}, which holds no numbers. "
+                               "Leave prices only, one column a ticker.")
     try:
         numbers = known.with_columns(pl.col(n).cast(pl.Float64) for n in tickers)
     except pl.exceptions.PolarsError as e:
@@ -160,5 +163,6 @@ def _checked(known: pl.DataFrame, path: str) -> pl.DataFrame:
     prices = numbers.with_columns(pl.when(pl.col(n).is_finite() & (pl.col(n) > 0)).then(pl.col(n)).alias(n) for n in tickers)
     priced = [n for n in tickers if prices[n].null_count() < prices.height]
     if len(priced) < COMPANIES_MIN:
-        raise PricesUnreadable(f"{_shown(path)} needs at least {COMPANIES_MIN} columns of prices, one a ticker; it has {len(priced)}.")
+        raise PricesUnreadable(f"{_shown(path)} needs at least {COMPANIES_MIN} columns of prices, one a ticker; "
+                               f"it has {len(priced)}.")
     return prices.select("date", *priced)

@@ -30,8 +30,8 @@ def _significance(verdicts: Sequence[Verdict]) -> str:
     if good:
         return f"Significant at 5 % as single trials: {', '.join(good)}; among {tried} trials chance alone may do that."
     if bad:
-        return (f"No factor is significant in its direction: none of the {tried} that were tried passes a 5 % test there, and the gate asks "
-                f"for less. Against it: {', '.join(bad)}.")
+        return (f"No factor is significant in its direction: none of the {tried} that were tried passes a 5 % test there, "
+                f"and the gate asks for less. Against it: {', '.join(bad)}.")
     return f"No factor is significant: none of the {tried} that were tried passes a 5 % test, and the gate asks for less."
 
 
@@ -56,9 +56,10 @@ def approval(s: State) -> str:
              f"{s['data']['missing']} missing",
              f"Gate: mean rank IC above 0 and t of at least {T_MIN:g}, {MONTHS_MIN} months at least",
              f"{len(passed)} of {len(s['verdicts'])} trials passed" + (", fewer than three: THIN" if s["thin"] else "")
-             + f"; the search was widened {s['round']} times", "", HEAD, *_bounded([row(v)[:COLUMNS] for v in passed], FACTORS_SHOWN), "",
-             *_weights(s["weights"]), "risk     " + f"volatility {s['risk']['volatility']:.4f} a year, worst fall "
-             f"{s['risk']['worst_fall']:.3f}, worst day {s['risk']['worst_day']:.3f}", f"proposal {s['decision']['action']}", "",
+             + f"; the search was widened {s['round']} times", "",
+             HEAD, *_bounded([row(v)[:COLUMNS] for v in passed], FACTORS_SHOWN), "", *_weights(s["weights"]),
+             f"risk     volatility {s['risk']['volatility']:.4f} a year, worst fall {s['risk']['worst_fall']:.3f}, "
+             f"worst day {s['risk']['worst_day']:.3f}", f"proposal {s['decision']['action']}", "",
              "Against it:", *(line for w in warnings(s["verdicts"], s["data"]) for line in _folded(w))]
     return "\n".join(lines)
 
@@ -84,44 +85,49 @@ def _cut(name: str) -> str:
 
 
 def _folded(text: str) -> list[str]:
-    return textwrap.wrap(text, COLUMNS - 2, initial_indent="- ", subsequent_indent="  ", max_lines=WARNING_SHOWN, placeholder=" ...")
+    return textwrap.wrap(text, COLUMNS - 2, initial_indent="- ", subsequent_indent="  ", max_lines=WARNING_SHOWN,
+                         placeholder=" ...")
 
 
 def narrative(s: State) -> str:
     """The decision in words, from a template: every number in it stands in the state."""
-    names = ", ".join(s["survivors"])
+    names, reasons = ", ".join(s["survivors"]), " and ".join(s["decision"]["reasons"])
     return (f"{len(s['survivors'])} of {len(s['verdicts'])} factor trials passed the gate ({names}). The portfolio holds "
-            f"{len(s['weights'])} companies, none above {max(s['weights'].values())}, with a volatility of {s['risk']['volatility']} a year. "
-            f"Proposal: {s['decision']['action']}" + (f", because {' and '.join(s['decision']['reasons'])}" if s["decision"]["reasons"] else "")
+            f"{len(s['weights'])} companies, none above {max(s['weights'].values())}, with a volatility of "
+            f"{s['risk']['volatility']} a year. Proposal: {s['decision']['action']}" + (f", because {reasons}" if reasons else "")
             + ". " + " ".join(warnings(s["verdicts"], s["data"])))
 
 
 def no_signal(data: Mapping[str, Any], verdicts: Sequence[Verdict]) -> str:
-    return (f"No factor passed the gate on {data['sessions']} sessions up to {data['last']} ({len(verdicts)} tried): there is no signal. "
-            + " ".join(about(data)))
+    return (f"No factor passed the gate on {data['sessions']} sessions up to {data['last']} ({len(verdicts)} tried): "
+            "there is no signal. " + " ".join(about(data)))
 
 
 def signal(s: State) -> dict[str, Any]:
     """What is published: texts and numbers that any reader of JSON knows."""
     return {"graph": "factor-research", "last": str(s["data"]["last"]), "weights": {t: str(w) for t, w in s["weights"].items()},
-            "factors": list(s["survivors"]), "thin": s["thin"], "action": s["decision"]["action"], "volatility": str(s["risk"]["volatility"]),
-            "approved_by": str(s["answer"].get("by", "")), "why": str(s["answer"]["why"]), "warnings": warnings(s["verdicts"], s["data"])}
+            "factors": list(s["survivors"]), "thin": s["thin"], "action": s["decision"]["action"],
+            "volatility": str(s["risk"]["volatility"]), "approved_by": str(s["answer"].get("by", "")),
+            "why": str(s["answer"]["why"]), "warnings": warnings(s["verdicts"], s["data"])}
 
 
 def report(s: State) -> str:
     """The whole result, for a person who was not there."""
     data = s["data"]
     lines = [f"Factor research, prices known by {data['last']}", "",
-             f"Data      {data['source']}, sha256 {data['digest'][:16]}…; {data['companies']} companies, {data['sessions']} sessions from "
-             f"{data['first']}, {data['missing']} prices missing", f"Rounds    {s['round'] + 1}; {len(s['verdicts'])} trials", "",
+             f"Data      {data['source']}, sha256 {data['digest'][:16]}…; {data['companies']} companies, {data['sessions']} "
+             f"sessions from {data['first']}, {data['missing']} prices missing",
+             f"Rounds    {s['round'] + 1}; {len(s['verdicts'])} trials", "",
              HEAD, *(row(v) for v in s["verdicts"])]
     if s.get("weights"):
         shares = s["risk"]["contributions"]
-        lines += ["", f"{'company':<10}{'weight':>9}{'risk':>11}", *(f"{t:<10}{w:>9}{shares[t]:>11}" for t, w in s["weights"].items()),
+        lines += ["", f"{'company':<10}{'weight':>9}{'risk':>11}",
+                  *(f"{t:<10}{w:>9}{shares[t]:>11}" for t, w in s["weights"].items()),
                   f"{'total':<10}{sum(s['weights'].values()):>9}{s['risk']['volatility']:>11}"]
     lines += ["", *textwrap.wrap(s["narrative"], COLUMNS), "", f"Status    {s['status']}"]
     if s.get("answer"):
-        lines.append(f"Answer    {'approved' if s['answer']['approved'] else 'rejected'} by {s['answer'].get('by', 'unknown')}: {s['answer']['why']}")
+        said = "approved" if s["answer"]["approved"] else "rejected"
+        lines.append(f"Answer    {said} by {s['answer'].get('by', 'unknown')}: {s['answer']['why']}")
     if s.get("published"):
         lines.append(f"Signal    {s['published']['path']}")
     return "\n".join(lines)

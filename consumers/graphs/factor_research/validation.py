@@ -57,7 +57,8 @@ def judge(factor: str, panel: Panel, ahead: dict[str, dict[str, float]]) -> Verd
     ics = information(panel, ahead)
     n = len(ics)
     if n < MONTHS_MIN:
-        return {"factor": factor, "months": n, "mean": None, "t": None, "passes": False, "why": f"{n} months, {MONTHS_MIN} are needed"}
+        why = f"{n} months, {MONTHS_MIN} are needed"
+        return {"factor": factor, "months": n, "mean": None, "t": None, "passes": False, "why": why}
     mean = math.fsum(ics) / n
     sd = math.sqrt(math.fsum((x - mean) ** 2 for x in ics) / (n - 1))
     t = mean / (sd / math.sqrt(n)) if sd else 0.0
