@@ -216,7 +216,8 @@ def _thread_forked(s: StreamState, e: thread.ThreadForked) -> None:
     s.runs[RunId(e.run)] = ""
     s.thread = ThreadId(e.thread)
     s.current.forked(e.run)
-    s.status = None
+    s.current.started_at = s.changed_at
+    s.status, s.shown_at = None, None
 
 
 def _head_moved(s: StreamState, e: thread.HeadMoved) -> None:
