@@ -8,7 +8,8 @@ import click
 from ledgergraph.eventstore import chain
 from ledgergraph.eventstore.backup import backup as make_backup
 from ledgergraph.eventstore.migrations import upgrade as migrate
-from ledgergraph.producers.bootstrap import log_url, open_log
+from ledgergraph.producers.bootstrap import log_url
+from ledgergraph.producers.cli.logs import open_log
 from ledgergraph.producers.cli.output import console, json_option, log_option, put_json, teaches
 from ledgergraph.projections.rebuild import rebuild as make_anew
 

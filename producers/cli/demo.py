@@ -16,7 +16,8 @@ from ledgergraph.consumers.replay import verify_run
 from ledgergraph.eventstore import chain
 from ledgergraph.eventstore.opening import shown_url
 from ledgergraph.eventstore.store import EventStore
-from ledgergraph.producers.bootstrap import log_url, open_log
+from ledgergraph.producers.bootstrap import log_url
+from ledgergraph.producers.cli.logs import open_log, until_the_end
 from ledgergraph.producers.cli.output import REJECTED, WAITING, console, json_option, log_option, plain, put_json, teaches
 from ledgergraph.producers.cli.runs import driven, person
 from ledgergraph.projections.history import History
@@ -49,7 +50,7 @@ def demo(as_of: str, prices: str, cap: str, out: str, thread: str | None, approv
     """Factor research on daily prices of 20 US companies: six factors in parallel, validation, a portfolio, a person's approval, a
     published signal; then the proof from the log."""
     store = open_log(log, must_exist=False)
-    app = graph.compile(store)
+    app = until_the_end(graph.compile(store))
     name = thread or f"factors-{as_of}"
     given = app.binding.schema.from_json({"prices": prices and str(Path(prices).resolve()), "cap": cap, "out": str(Path(out).resolve())})
     state = _to_question_or_end(app, name, given, as_of, as_json)

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from ledgergraph.producers.bootstrap import graph_names, log_url, open_log
+from ledgergraph.producers.bootstrap import graph_names, log_url
+from ledgergraph.producers.cli.logs import open_log
 from ledgergraph.producers.cli.output import FAILED, json_option, log_option, put_json, table, teaches
 from ledgergraph.schemas.errors import LedgergraphError
 

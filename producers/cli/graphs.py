@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from ledgergraph.consumers.rehearsal import rehearse
-from ledgergraph.producers.bootstrap import find_graph, open_log
+from ledgergraph.producers.bootstrap import find_graph
+from ledgergraph.producers.cli.logs import open_log
 from ledgergraph.producers.cli.output import FAILED, console, json_option, log_option, put_json, table, teaches
 from ledgergraph.producers.cli.runs import row_of, state_of
 from ledgergraph.producers.drawing import NodeMark, mermaid, svg, terminal

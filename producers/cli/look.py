@@ -8,7 +8,7 @@ import click
 
 from ledgergraph.consumers.snapshots import snapshot
 from ledgergraph.eventstore.store import EventStore
-from ledgergraph.producers.bootstrap import open_log
+from ledgergraph.producers.cli.logs import open_log
 from ledgergraph.producers.cli.output import console, json_option, log_option, plain, put_json, table, teaches, when
 from ledgergraph.producers.cli.runs import row_of, state_of
 from ledgergraph.projections.history import History

@@ -31,6 +31,6 @@ EPILOG = "Exit codes: " + "; ".join(f"{k} {v}" for k, v in EXIT_CODES.items()) +
 
 
 @click.group(cls=Lazy, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="ledgergraph")
+@click.version_option(package_name="ledgergraph", prog_name="ledgergraph")
 def main() -> None:
     """Agent graphs on an append-only log: every node execution is a consumer of events."""

@@ -6,7 +6,7 @@ import sys
 import click
 
 from ledgergraph.eventstore.store import EventStore
-from ledgergraph.producers.bootstrap import open_log
+from ledgergraph.producers.cli.logs import open_log
 from ledgergraph.producers.cli.output import console, json_option, log_option, plain, put_json, table, teaches, when
 from ledgergraph.producers.cli.runs import find, go_on, person, read_input, row_of, state_of
 from ledgergraph.projections.history import History

@@ -6,7 +6,7 @@ import sys
 import click
 
 from ledgergraph.consumers.replay import Verified, verify_run
-from ledgergraph.producers.bootstrap import open_log
+from ledgergraph.producers.cli.logs import open_log
 from ledgergraph.producers.cli.output import DAMAGED, console, json_option, log_option, put_json, table, teaches
 from ledgergraph.producers.cli.runs import find
 from ledgergraph.projections.history import History

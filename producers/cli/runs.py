@@ -13,7 +13,8 @@ from rich.markup import escape
 from ledgergraph.consumers.app import App
 from ledgergraph.consumers.snapshots import Config, config_of
 from ledgergraph.eventstore.store import EventStore, RunRow
-from ledgergraph.producers.bootstrap import find_graph, graph_names, open_log
+from ledgergraph.producers.bootstrap import graph_names
+from ledgergraph.producers.cli.logs import open_graph, open_log
 from ledgergraph.producers.cli.output import STOPPED, WAITING, console, exit_code, fail, json_option, log_option, plain, put_json, teaches
 from ledgergraph.producers.cli.progress import follow
 from ledgergraph.projections.history import History
@@ -76,7 +77,7 @@ def graph_of(store: EventStore, row: RunRow, graph: str | None) -> App:
     if graph is None and row.graph not in graph_names():
         raise GraphError(f"run {row.run} is of graph {row.graph!r}, which is not installed here (installed: {', '.join(graph_names())}). "
                          "Say where it is: --graph module:attribute.")
-    return find_graph(graph or row.graph, store)
+    return open_graph(graph or row.graph, store)
 
 
 def hint(graph: str | None) -> str:
@@ -159,7 +160,7 @@ def go_on(found: AtHand, as_json: bool, **options: Any) -> NoReturn:
 @teaches
 def run(graph: str, input_: str, thread: str | None, as_of: str | None, max_steps: int | None, log: str | None, as_json: bool) -> None:
     """Start a run of GRAPH (a name, or module:attribute), show progress, stop at a question."""
-    app = find_graph(graph, open_log(log, must_exist=False))
+    app = open_graph(graph, open_log(log, must_exist=False))
     name = thread if thread is not None else f"run-{new_id().hex()}"
     drive(app, input_of(app, input_), as_json, thread=name, graph=graph, thread_id=name, as_of=as_of, max_steps=max_steps, actor=person())
 
