@@ -63,6 +63,11 @@ class App:
                     self._opened = store, past, Identity(store)
         return self._opened
 
+    @property
+    def opened(self) -> bool:
+        """Whether it has been used: the log is opened when it is first needed."""
+        return self._opened is not None
+
     def close(self) -> None:
         """Lets go of the log; what runs elsewhere goes on."""
         if self._opened is not None:

@@ -10,7 +10,7 @@ from ledgergraph.consumers.execute import Outcome
 from ledgergraph.consumers.ledger import Ledger
 from ledgergraph.projections.history import Loaded
 from ledgergraph.projections.run_state import RunState
-from ledgergraph.schemas.errors import WrongExpectedVersion
+from ledgergraph.schemas.errors import StoreUnavailable, WrongExpectedVersion
 from ledgergraph.schemas.events.task import ContextRecorded, TaskCompleted, TaskFailed, TaskRefused
 from ledgergraph.schemas.ids import TaskId
 
@@ -82,11 +82,14 @@ class Attempts:
         for _ in range(LATE_TRIES):
             if reload is None:
                 return
-            ledger = Ledger(self.ledger.store, reload())
-            late = Attempts(self.binding, ledger)
-            late.refuse(ctx, outcome, late.refusal(ctx) or "nobody drove its run any more")
             try:
+                ledger = Ledger(self.ledger.store, reload())
+                late = Attempts(self.binding, ledger)
+                late.refuse(ctx, outcome, late.refusal(ctx) or "nobody drove its run any more")
                 ledger.commit()
                 return
             except WrongExpectedVersion:
                 continue
+            except StoreUnavailable:
+                # The log was closed meanwhile, or is gone: there is nowhere to keep the fact.
+                return
