@@ -2,15 +2,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from postgres import NoPostgres, new_database, server_url  # noqa: E402
+from postgres import NoPostgres, new_database, server_url
 
 _NONE = "no PostgreSQL to test with"
 

@@ -81,7 +81,7 @@ class PostgresServer:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PG")} | {"LC_ALL": "C"}
         # To a file, not a pipe: the server would keep the pipe open after pg_ctl has ended.
         with open(self.folder / "calls", "a+b") as out:
-            done = subprocess.run([str(self.bin / program), *map(str, arguments)], stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+            done = subprocess.run([str(self.bin / program), *map(str, arguments)], check=False, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
                                   timeout=START_S + 10, user=self._user, group=self._user and pwd.getpwuid(self._user).pw_gid,
                                   extra_groups=None if self._user is None else [], env=environment, cwd="/")
             if done.returncode:
