@@ -57,15 +57,15 @@ Encoded = Mapping[str, bytes]
 
 
 def encode(event: Event, encoded: Encoded | None = None) -> bytes:
-    """The event's payload. `encoded`: the values of its update where they are at hand as bytes."""
+    """The event's payload. `encoded`: the values of its update (of a run's start: its input) where they are at hand as bytes."""
     name = NAME_OF[type(event)]
     data = event._asdict()
     for field in VALUES.get(name, ()):
         if data[field] is not None and data[field] != []:
             data[field] = orjson.Fragment(codec.encode(data[field], place=name, path=field))
     for field in MAPS.get(name, ()):
-        data[field] = {k: orjson.Fragment(encoded[k] if encoded and k in encoded else codec.encode(v, place=name, path=k))
-                       for k, v in data[field].items()}
+        known = encoded if encoded and field != "initial" else {}
+        data[field] = {k: orjson.Fragment(known[k] if k in known else codec.encode(v, place=name, path=k)) for k, v in data[field].items()}
     if name == "tasks.ready":
         data["tasks"] = [tuple(t) for t in data["tasks"]]
     return orjson.dumps(data)

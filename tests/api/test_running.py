@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
-from tests.api.conftest import Compile, State, graph, says
 
 from ledgergraph.consumers import END, START, Command, GraphRecursionError, RetryPolicy, Send, StateGraph
 from ledgergraph.schemas.errors import BarrierStarved, ConflictingUpdates, RunEnded, RunFailed, ThreadBusy
 from ledgergraph.schemas.events.task import TaskFailed, TaskRefused
 from ledgergraph.schemas.ids import StreamId
+from tests.api.conftest import Compile, State, graph, says
 
 T = {"configurable": {"thread_id": "t"}}
 
