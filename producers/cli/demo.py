@@ -18,7 +18,7 @@ from ledgergraph.eventstore.opening import shown_url
 from ledgergraph.eventstore.store import EventStore
 from ledgergraph.producers.bootstrap import log_url
 from ledgergraph.producers.cli.logs import open_log, until_the_end
-from ledgergraph.producers.cli.output import REJECTED, WAITING, console, json_option, log_option, plain, put_json, teaches
+from ledgergraph.producers.cli.output import REJECTED, WAITING, console, json_option, log_option, put_json, teaches
 from ledgergraph.producers.cli.runs import driven, person
 from ledgergraph.projections.history import History
 from ledgergraph.schemas.as_of import parse_as_of
@@ -101,7 +101,7 @@ def _answered(app: App, thread: str, state: dict[str, Any], answer: Answer, as_j
     if said is None:
         run = app.get_state(thread_id=thread).metadata["run"]
         if as_json:
-            put_json({"status": "waiting", "run": run, "thread": thread, "question": question.id, **plain(question.value)})
+            put_json({"status": "waiting", "run": run, "thread": thread, "questions": [{"id": question.id, "value": question.value}]})
         else:
             console.print("It waits for an approval. Go on with: ledgergraph demo --approve --why '…' (or --reject), or\n"
                           f"  ledgergraph answer {question.id} --value '{{\"approved\": true, \"why\": \"…\"}}'", markup=False, soft_wrap=True)
