@@ -12,6 +12,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
     String,
     Table,
     Text,
@@ -203,7 +204,8 @@ fences = Table(
 
 alembic_version = Table(
     "alembic_version", metadata,
-    Column("version_num", String(32), primary_key=True),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 """Alembic's own table: the revision that the tables have."""
 

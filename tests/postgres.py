@@ -13,9 +13,10 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -68,9 +69,21 @@ class PostgresServer:
         self._call("pg_ctl", "-D", self.data, "-w", "-t", str(int(START_S)), "-m", mode, "stop")
 
     def crash(self) -> None:
-        """Kills one of the server's backends without warning: it drops every connection and recovers."""
-        with psycopg.connect(_conninfo(self.url), autocommit=True) as connection:
-            os.kill(connection.info.backend_pid, signal.SIGKILL)
+        """Kills one of the server's backends without warning: it drops every connection and recovers. Returns when it
+        accepts connections again."""
+        with psycopg.connect(_conninfo(self.url), autocommit=True) as victim, \
+                psycopg.connect(_conninfo(self.url), autocommit=True) as witness:
+            os.kill(victim.info.backend_pid, signal.SIGKILL)
+            with suppress(psycopg.OperationalError):
+                witness.execute("SELECT pg_sleep(60)")  # until the server has noticed, and drops this one as well
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                psycopg.connect(_conninfo(self.url)).close()
+                return
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
 
     def remove(self) -> None:
         if (self.folder / "data" / "postmaster.pid").exists():
@@ -81,8 +94,9 @@ class PostgresServer:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PG")} | {"LC_ALL": "C"}
         # To a file, not a pipe: the server would keep the pipe open after pg_ctl has ended.
         with open(self.folder / "calls", "a+b") as out:
-            done = subprocess.run([str(self.bin / program), *map(str, arguments)], check=False, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-                                  timeout=START_S + 10, user=self._user, group=self._user and pwd.getpwuid(self._user).pw_gid,
+            done = subprocess.run([str(self.bin / program), *map(str, arguments)], check=False, stdout=out, stderr=out,
+                                  stdin=subprocess.DEVNULL, timeout=START_S + 10,
+                                  user=self._user, group=self._user and pwd.getpwuid(self._user).pw_gid,
                                   extra_groups=None if self._user is None else [], env=environment, cwd="/")
             if done.returncode:
                 out.seek(0)

@@ -42,9 +42,9 @@ class PostgresStore:
         """Makes the log in an empty database. Raises InvalidStoreUrl, StoreUnavailable, NotALog, NewerLog, OlderLog."""
         self._link = PostgresLink(parse_url(url))
         try:
-            self._incarnation = prepare(self._link)
-            self._appender = Appender(self._link)
+            self._link.incarnation = prepare(self._link)
             self._clock = PostgresClock(self._link)
+            self._appender = Appender(self._link)
         except BaseException:
             self._link.close()
             raise
@@ -55,7 +55,7 @@ class PostgresStore:
 
     @property
     def incarnation(self) -> str:
-        return self._incarnation
+        return self._link.incarnation
 
     @property
     def bell(self) -> Bell:

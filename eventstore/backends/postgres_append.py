@@ -85,11 +85,11 @@ class Appender:
         with self._mutex:
             self._link.refuse_misuse()
             if self._connection is None:
-                self._open(self._link.reconnect())
+                self._open(self._link.connect())
             try:
                 return self._append(batch)
             except _Lost:
-                self._open(self._link.reconnect())
+                self._open(self._link.connect())
             try:
                 return self._settled(batch, self._append(batch))
             except _Lost as e:
@@ -108,9 +108,11 @@ class Appender:
             self._rows = _Rows(*(RowType(*types[name]) for name in ("tasks", "runs", "questions")))
             _prepare(connection.pgconn, b"append", _EVENT_TYPES, self._link.place)
             _prepare(connection.pgconn, b"append_rows", (*_EVENT_TYPES, *self._rows.types()), self._link.place)
-        except psycopg.Error as e:
+        except BaseException as e:
             self._drop()
-            raise unreachable(self._link.place, str(e)) from e
+            if isinstance(e, psycopg.Error):
+                raise unreachable(self._link.place, str(e)) from e
+            raise
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -119,13 +121,7 @@ class Appender:
                 connection.close()
 
     def _append(self, batch: list[Append]) -> list[Outcome]:
-        try:
-            parameters = self._parameters(batch)
-        except UnicodeEncodeError as e:
-            raise InvalidInput(f"a text cannot be stored ({e}); nothing was. Leave the character out.") from e
-        statement = b"append"
-        if any(a.rows is not NO_ROWS for a in batch):
-            statement, parameters = b"append_rows", parameters + self._rows.parameters(batch)
+        statement, parameters = self._statement(batch)
         assert self._connection is not None
         try:
             result = _call(self._connection.pgconn, statement, parameters)
@@ -135,6 +131,15 @@ class Appender:
                 raise _Lost(str(e)) from e
             raise
         return self._outcomes(batch, self._checked(result))
+
+    def _statement(self, batch: list[Append]) -> tuple[bytes, list[bytes]]:
+        try:
+            parameters = self._parameters(batch)
+            if all(a.rows is NO_ROWS for a in batch):
+                return b"append", parameters
+            return b"append_rows", parameters + self._rows.parameters(batch)
+        except UnicodeEncodeError as e:
+            raise InvalidInput(f"a text cannot be stored ({e}); nothing was. Leave the character out.") from e
 
     def _parameters(self, batch: list[Append]) -> list[bytes]:
         places: dict[str, int] = {}

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +13,7 @@ from sqlalchemy.dialects.postgresql import psycopg as dialects
 from sqlalchemy.exc import TimeoutError as NoneFree
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
+from ledgergraph.eventstore.backends import postgres_sql as sql
 from ledgergraph.eventstore.backends.postgres_errors import (
     LOCK_TIMEOUT_S,
     closed,
@@ -22,7 +22,7 @@ from ledgergraph.eventstore.backends.postgres_errors import (
     unreachable,
 )
 from ledgergraph.eventstore.opening import shown
-from ledgergraph.schemas.errors import StoreUnavailable
+from ledgergraph.schemas.errors import ForeignLog, StoreUnavailable
 
 Driver = psycopg.Connection[tuple[Any, ...]]
 _T = TypeVar("_T")
@@ -49,55 +49,71 @@ class PostgresLink:
 
     def __init__(self, url: URL) -> None:
         self.place = shown(url)
+        self.incarnation = ""
+        """Of the log that was found there; once it is set, no other one is taken for it."""
         dialect: Any = dialects.dialect  # untyped in SQLAlchemy
         arguments, options = dialect().create_connect_args(url)
         self._arguments, self._options = list(arguments), {**_DEFAULTS, **options}
+        self._password = url.password
         self._pid = os.getpid()
-        self._mutex = threading.Lock()
         self._closed = False
         self._engine = create_engine("postgresql+psycopg://", creator=self.connect, poolclass=QueuePool, pool_size=READERS_MAX,
                                      max_overflow=0, pool_reset_on_return=None)
 
     def connect(self) -> Driver:
-        """A new connection in autocommit. Raises StoreUnavailable."""
-        try:
-            connection: Driver = psycopg.connect(*self._arguments, **self._options, autocommit=True)
-            connection.execute(_SETTINGS.encode())
-        except (psycopg.Error, UnicodeError) as e:
-            raise unreachable(self.place, str(e)) from e
-        return connection
-
-    def reconnect(self) -> Driver:
-        """A new connection to a server that was there before: waits for it while it starts again."""
-        deadline, pause_s = time.monotonic() + RECONNECT_S, 0.01
+        """A new connection in autocommit. A server that was there before is waited for while it starts again. Raises
+        StoreUnavailable, and ForeignLog where another log has taken the place of this one."""
+        deadline, pause_s = time.monotonic() + (RECONNECT_S if self.incarnation else 0.0), 0.01
         while True:
             self.refuse_misuse()
             try:
-                return self.connect()
+                return self._connect()
             except StoreUnavailable:
                 if time.monotonic() + pause_s > deadline:
                     raise
             time.sleep(pause_s)  # a server that is not there yet cannot signal
             pause_s = min(pause_s * 1.5, 0.5)
 
+    def _connect(self) -> Driver:
+        connection: Driver | None = None
+        try:
+            connection = psycopg.connect(*self._arguments, **self._options, autocommit=True)
+            connection.execute(_SETTINGS.encode())
+            self._refuse_other_log(connection)
+        except BaseException as e:
+            if connection is not None:
+                connection.close()
+            if isinstance(e, psycopg.Error | UnicodeError):
+                raise unreachable(self.place, self._hidden(str(e))) from e
+            raise
+        return connection
+
+    def _refuse_other_log(self, connection: Driver) -> None:
+        if not self.incarnation:
+            return
+        row = connection.execute(sql.INCARNATION).fetchone()
+        if row != (self.incarnation,):
+            raise ForeignLog(f"the database {self.place} now holds another log ({row and row[0]}) than the one that was opened "
+                             f"({self.incarnation}); nothing was stored. Close it and open it again, knowing that.")
+
+    def _hidden(self, message: str) -> str:
+        return message.replace(str(self._password), "***") if self._password else message
+
     def ask(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a statement that only reads, or that may be sent twice."""
         return self.use(lambda db: db.execute(statement.encode(), values, prepare=True, binary=True).fetchall())
 
     def use(self, work: Callable[[Driver], _T]) -> _T:
-        """What `work` returns with a connection of the pool; where that was broken, once more with a new one."""
-        self.refuse_misuse()
-        try:
-            return self._lend(work)
-        except psycopg.Error as e:
-            if not is_silence(e):
-                raise translated(e, self.place) from e
-        self._engine.dispose()  # those that wait in the pool are broken as well
-        self.reconnect().close()
-        try:
-            return self._lend(work)
-        except psycopg.Error as e:
-            raise translated(e, self.place) from e
+        """What `work`, which may be done twice, returns with a connection of the pool. A server that went away has broken
+        all of them: each that fails is made anew when it is taken out next."""
+        for tries_left in reversed(range(READERS_MAX + 2)):
+            self.refuse_misuse()
+            try:
+                return self._lend(work)
+            except psycopg.Error as e:
+                if not tries_left or not is_silence(e):
+                    raise translated(e, self.place) from e
+        raise AssertionError("unreachable")
 
     def _lend(self, work: Callable[[Driver], _T]) -> _T:
         try:
@@ -108,12 +124,10 @@ class PostgresLink:
         connection = _driver(lent)
         try:
             return work(connection)
-        except BaseException:
+        finally:
             if connection.closed or connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                 with suppress(psycopg.Error):
                     lent.invalidate()
-            raise
-        finally:
             lent.close()
 
     def schema_engine(self) -> Engine:

@@ -32,6 +32,7 @@ def _listing(table: str, columns: tuple[str, ...], order: str, *filters: tuple[s
 # Opening
 
 OPENED = "SELECT incarnation, format, (SELECT version_num FROM alembic_version) FROM log"
+INCARNATION = "SELECT incarnation FROM log"
 RELATIONS = """
     SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm', 'f')

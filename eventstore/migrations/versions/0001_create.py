@@ -79,7 +79,8 @@ def _create_caches() -> None:
 
 def _create_sqlite() -> None:
     op.create_table("events", _key("position", sa.Integer), _column("stream", sa.Integer), _column("version", sa.Integer),
-                    *_texts("type"), _column("recorded_at", sa.Integer), *_texts("key"), _column("hash", sa.LargeBinary), _column("data", sa.LargeBinary),
+                    *_texts("type"), _column("recorded_at", sa.Integer), *_texts("key"),
+                    _column("hash", sa.LargeBinary), _column("data", sa.LargeBinary),
                     sa.UniqueConstraint("stream", "version", name="events_stream_version"))
 
 
