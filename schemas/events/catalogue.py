@@ -64,7 +64,7 @@ def encode(event: Event, encoded: Encoded | None = None) -> bytes:
         if data[field] is not None and data[field] != []:
             data[field] = orjson.Fragment(codec.encode(data[field], place=name, path=field))
     for field in MAPS.get(name, ()):
-        known = encoded if encoded and field != "initial" else {}
+        known: Encoded = encoded if encoded and field != "initial" else {}
         data[field] = {k: orjson.Fragment(known[k] if k in known else codec.encode(v, place=name, path=k)) for k, v in data[field].items()}
     if name == "tasks.ready":
         data["tasks"] = [tuple(t) for t in data["tasks"]]
