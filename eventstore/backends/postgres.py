@@ -72,7 +72,7 @@ class PostgresStore:
         return [(StreamId(name), Head(*rest)) for name, *rest in self._all(sql.HEADS, after, limit)]
 
     def read_stream(self, stream: StreamId, after: int = 0, limit: int = 1_000_000, until: int | None = None) -> list[StoredEvent]:
-        rows = self._all(sql.READ_STREAM, stream, after, _END if until is None else until, limit)
+        rows = self._all(sql.READ_STREAM, stream, stream, after, _END if until is None else until, limit)
         return list(map(StoredEvent._make, rows))
 
     def read_all(self, after: int = 0, limit: int = 1_000) -> list[StoredEvent]:

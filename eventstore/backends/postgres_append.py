@@ -34,6 +34,8 @@ from ledgergraph.schemas.ids import Version
 
 _STORED, _DUPLICATE, _MOVED_ON, _OTHER_CONTENT = range(4)
 """`o_status` of append_events."""
+CANCEL_S = 2.0
+"""How long an interrupted caller waits for the server to hear of it."""
 _KNOWN_MAX = 100_000
 """Streams whose numbers are kept in memory."""
 _MAKE, _FIND = 0, -1
@@ -120,15 +122,24 @@ class Appender:
             with suppress(psycopg.Error):
                 connection.close()
 
+    def _abandon(self) -> None:
+        """This thread was interrupted while an answer was due, which would be the next caller's: the connection goes, and
+        what it still waits for is called off."""
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=CANCEL_S)
+        self._drop()
+
     def _append(self, batch: list[Append]) -> list[Outcome]:
         statement, parameters = self._statement(batch)
         assert self._connection is not None
         try:
             result = _call(self._connection.pgconn, statement, parameters)
-        except BaseException as e:
-            self._drop()  # also where this thread was interrupted: the answer would be the next caller's
-            if isinstance(e, psycopg.Error):
-                raise _Lost(str(e)) from e
+        except psycopg.Error as e:
+            self._drop()
+            raise _Lost(str(e)) from e
+        except BaseException:
+            self._abandon()
             raise
         return self._outcomes(batch, self._checked(result))
 

@@ -52,21 +52,22 @@ ROW_TYPES = """
 
 # Reading the log
 
-_EVENT = "e.version, e.type, e.recorded_at, e.key, e.hash, e.data"
 HEAD = "SELECT version, hash, recorded_at FROM streams WHERE name = %s"
 HEADS = "SELECT name, version, hash, recorded_at FROM streams WHERE name > %s ORDER BY name LIMIT %s::int8"
-READ_STREAM = f"""
+READ_STREAM = """
     SELECT (SELECT p.position - p.last + e.version FROM positions p WHERE p.stream = e.stream AND p.last >= e.version
-            ORDER BY p.last LIMIT 1), s.name, {_EVENT}
-    FROM streams s JOIN events e ON e.stream = s.id
-    WHERE s.name = %s AND e.version > %s::int8 AND e.version <= %s::int8 ORDER BY e.version LIMIT %s::int8"""
-READ_ALL = f"""
-    SELECT p.position - p.last + e.version AS at, s.name, {_EVENT}
+            ORDER BY p.last LIMIT 1), %s::text, e.version, e.type, e.recorded_at, e.key, e.hash, e.data
+    FROM events e WHERE e.stream = (SELECT id FROM streams WHERE name = %s) AND e.version > %s::int8 AND e.version <= %s::int8
+    ORDER BY e.version LIMIT %s::int8"""
+READ_ALL = """
+    SELECT p.position - p.last + e.version AS at, (SELECT name FROM streams WHERE id = p.stream),
+        e.version, e.type, e.recorded_at, e.key, e.hash, e.data
     FROM (SELECT * FROM positions WHERE position > %s::int8 ORDER BY position LIMIT %s::int8) p
-    JOIN streams s ON s.id = p.stream
-    JOIN events e ON e.stream = p.stream AND e.version BETWEEN p.first AND p.last
+    CROSS JOIN LATERAL (
+        SELECT * FROM events WHERE stream = p.stream AND version BETWEEN p.first AND p.last ORDER BY version) e
     WHERE p.position - p.last + e.version > %s::int8 ORDER BY at LIMIT %s::int8"""
-"""A row of `positions` stands for one event or more: as many rows as events are asked for are enough."""
+"""A row of `positions` stands for one event or more: as many rows as events are asked for are enough. The inner ORDER BY keeps
+the planner from reading events in any other way than range by range."""
 SEQUENCE = "SELECT numbered, last_position FROM sequence_events(%s::int4)"
 IS_STORED = """
     SELECT 1 FROM streams s JOIN events e ON e.stream = s.id WHERE s.name = %s AND e.version = %s::int8 AND e.hash = %s"""

@@ -1,6 +1,7 @@
 """What only a PostgreSQL log must bear: other sessions, a server that goes and comes, databases that are no log."""
 from __future__ import annotations
 
+import signal
 import threading
 import traceback
 from collections.abc import Iterator
@@ -109,6 +110,25 @@ def test_an_append_waits_for_a_stream_that_another_session_holds(store: Postgres
         other.commit()
         thread.join(30)
         assert [(o.expected, o.actual) for o in outcomes] == [(0, 2)]
+
+
+def test_an_interrupted_append_leaves_a_store_that_works(store: PostgresStore, postgres_url: str) -> None:
+    with connected(postgres_url) as other:
+        other.autocommit = False
+        call_append(other, StreamWriter("thread:a").next(2))
+
+        def interrupt() -> None:
+            _await_waiting(postgres_url)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            store.append([StreamWriter("thread:a").next(1)])
+        thread.join(30)
+        other.rollback()
+    StreamWriter("thread:a").store(store, 3)
+    assert store.last_position() == 3
 
 
 def _await_waiting(url: str) -> None:
