@@ -41,7 +41,8 @@ _SETTINGS = "; ".join((
     "SET statement_timeout = 0",
     "SET idle_in_transaction_session_timeout = 0",
     # Every statement here takes few rows by an index. A plan made before the first statistics, or for other values, would read whole tables.
-    "SET enable_seqscan = off", "SET enable_hashjoin = off", "SET enable_mergejoin = off", "SET jit = off", "SET plan_cache_mode = force_generic_plan"))
+    "SET enable_seqscan = off", "SET enable_hashjoin = off", "SET enable_mergejoin = off", "SET jit = off",
+    "SET plan_cache_mode = force_generic_plan"))
 
 
 class PostgresLink:
