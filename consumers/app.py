@@ -283,7 +283,7 @@ class App:
                 raise QuestionError(driving.no_question(driving.current(ledger), question))
             if shown and shown != open_.asked.shown:
                 raise QuestionError(f"question {question}: what was answered ({shown[:12]}) is not what is asked ({open_.asked.shown[:12]}).")
-            ledger.offer(QuestionAnswered(question, open_.asked.revision, value, shown or open_.asked.shown, why))
+            ledger.offer(QuestionAnswered(question, open_.asked.revision, value, shown or open_.asked.shown, why, actor))
         return self._changed(row.stream, change, actor).state.thread
 
     def _changed(self, stream: StreamId, change: Any, actor: str) -> Ledger:

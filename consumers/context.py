@@ -15,6 +15,7 @@ from ledgergraph.consumers.command import Parked
 from ledgergraph.projections.run_tasks import Effect, Failure, Task
 from ledgergraph.schemas import codec
 from ledgergraph.schemas.copying import fresh
+from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import EffectMismatch, ReplayDivergence
 from ledgergraph.schemas.events.effect import EffectErred, EffectIntended, EffectSucceeded
 from ledgergraph.schemas.events.question import QuestionAsked
@@ -53,6 +54,8 @@ class NodeContext:
     """False in a replay: what is not recorded is a divergence, never a call."""
     fresh_values: list[Any] = field(default_factory=list[Any])
     """Read of clock, randomness and ids by this attempt, not yet stored."""
+    answered_by: str = ""
+    """Who gave the last answer that `interrupt` returned."""
     _reads: int = 0
     _asked: int = 0
     _numbers: dict[str, int] = field(default_factory=dict[str, int])
@@ -103,8 +106,10 @@ class NodeContext:
         if effect.outcome == "succeeded":
             return fresh(effect.result)
         self.recorder.record(self, self._intent(effect, request))
+        reach("intended")
         try:
             result = call(effect.key) if _takes_key(call) else call()
+            reach("called")
         except Exception as e:
             self.recorder.record(self, [EffectErred(self.task.id, effect.key, type(e).__name__, str(e))])
             raise
@@ -117,8 +122,10 @@ class NodeContext:
         if effect.outcome == "succeeded":
             return fresh(effect.result)
         await asyncio.to_thread(self.recorder.record, self, self._intent(effect, request))
+        reach("intended")
         try:
             result = await (call(effect.key) if _takes_key(call) else call())
+            reach("called")
         except Exception as e:
             await asyncio.to_thread(self.recorder.record, self, [EffectErred(self.task.id, effect.key, type(e).__name__, str(e))])
             raise
@@ -159,6 +166,7 @@ class NodeContext:
         data = codec.encode(result, place=f"effect {effect.name!r} of node {self.node!r}", path="result")
         stored = codec.decode(data)
         self.recorder.record(self, [EffectSucceeded(self.task.id, effect.key, stored)])
+        reach("recorded")
         return fresh(stored)
 
     def _settled_by_person(self, e: Effect) -> None:
@@ -190,6 +198,7 @@ class NodeContext:
         earlier = [q for q in self.task.questions if q.number == number]
         for q in earlier:
             if q.asked.question == id and not q.open:
+                self.answered_by = q.answered_by
                 return fresh(q.answer)
         self._must_be_allowed(f"interrupt({value!r})")
         raise Parked([*self._flushed(), QuestionAsked(QuestionId(id), self.task.id, number, len(earlier) + 1, kind, value, shown)])

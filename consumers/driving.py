@@ -121,7 +121,8 @@ def answer(ledger: Ledger, binding: Binding, lives: Lives, command: Command[Any]
         if shown and shown != open_.asked.shown:
             raise QuestionError(f"question {question}: the answer is to another version of what was asked (answered {shown[:12]}, "
                                 f"asked {open_.asked.shown[:12]}). Look at it again with `ledgergraph inbox` and answer that.")
-        ledger.offer(QuestionAnswered(question, open_.asked.revision, value, shown or open_.asked.shown, why), actor=actor or None)
+        ledger.offer(QuestionAnswered(question, open_.asked.revision, value, shown or open_.asked.shown, why, actor or ledger.actor),
+                     actor=actor or None)
     lost = [t for t in run.tasks.values() if t.state == "started" and not lives(t.worker)]
     release(ledger, run, lost)
     if not run.ended:

@@ -12,6 +12,7 @@ from ledgergraph.projections.schedule import NOTHING
 from ledgergraph.projections.views import View
 from ledgergraph.schemas import codec
 from ledgergraph.schemas.copying import fresh
+from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import GraphError, InvalidUpdateError
 
 
@@ -34,7 +35,9 @@ def run_sync(binding: Binding, view: View, ctx: NodeContext) -> Outcome:
     try:
         node = binding.nodes[ctx.node]
         state = given(binding, view, ctx)
+        reach("claimed")
         result = node.action(state, ctx) if node.wants_context else node.action(state)
+        reach("ran")
         return outcome(binding, view, ctx, result)
     except Parked as e:
         return Outcome(parked=e)
@@ -50,7 +53,9 @@ async def run_async(binding: Binding, view: View, ctx: NodeContext) -> Outcome:
     try:
         node = binding.nodes[ctx.node]
         state = given(binding, view, ctx)
+        reach("claimed")
         result = await (node.action(state, ctx) if node.wants_context else node.action(state))
+        reach("ran")
         return outcome(binding, view, ctx, result)
     except Parked as e:
         return Outcome(parked=e)

@@ -30,6 +30,7 @@ from ledgergraph.consumers.pool import LOOP, THREADS
 from ledgergraph.projections.history import Loaded
 from ledgergraph.projections.run_state import RunState
 from ledgergraph.projections.run_tasks import Task
+from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import NodeTimeoutError, RunCancelled, WrongExpectedVersion
 from ledgergraph.schemas.events.task import TaskReleased, TaskStarted
 from ledgergraph.schemas.ids import TaskId
@@ -258,8 +259,10 @@ class Runner:
         they wrote."""
         while True:
             key, self.key = self.key, ""
+            reach("offered")
             try:
                 self.ledger.commit(key)
+                reach("committed")
                 if self.chunks or self.run.questions or self.run.ended:
                     self.ledger.settle()
                 self.batch.clear()

@@ -5,15 +5,19 @@ become the same TypedDict of typing_extensions, at any depth."""
 from __future__ import annotations
 
 import types
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typing_extensions
+from pydantic import Field
 
 
 def checkable(t: Any, outer: tuple[Any, ...] = ()) -> Any:
     """The type with every TypedDict in it replaced. One that holds itself is checked as a dict there."""
     if typing_extensions.is_typeddict(t):
         return dict[str, Any] if t in outer else _typed_dict(t, (*outer, t))
+    if t is Decimal:
+        return Annotated[Decimal, Field(allow_inf_nan=True)]  # a Decimal is any Decimal, as a float is any float
     origin, args = get_origin(t), get_args(t)
     if not args or origin is Literal:
         return t

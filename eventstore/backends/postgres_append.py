@@ -29,6 +29,7 @@ from ledgergraph.eventstore.backends.postgres_wire import (
     texts,
 )
 from ledgergraph.eventstore.store import NO_ROWS, Append, Appended, Outcome
+from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import IdempotencyConflict, InvalidInput, WrongExpectedVersion
 from ledgergraph.schemas.ids import Version
 
@@ -215,6 +216,7 @@ def _call(connection: PGconn, statement: bytes, parameters: list[bytes]) -> PGre
     while connection.flush():
         if any(events & ~select.POLLOUT for _, events in poll.poll()):
             connection.consume_input()
+    reach("committing")
     poll.modify(connection.socket, select.POLLIN)
     while connection.is_busy():
         poll.poll()

@@ -19,6 +19,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
+from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import NotALog, StoreError, StoreUnavailable
 
 WAL_MAX = 8_000_000
@@ -123,6 +124,7 @@ class SqliteFile:
                 self._refuse_replaced()
                 db.execute("BEGIN IMMEDIATE")
                 yield db
+                reach("committing")
                 db.execute("COMMIT")
             except sqlite3.Error as e:
                 raise translated(e, self.path) from e

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Annotated, TypedDict
 
 import eventsourcing_peer
@@ -113,7 +114,7 @@ def long_run(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
     us = ours.App(workloads.loop(ours.api, n), stores)
     us.run("t")
     at = [e.recorded_at for e, event in us.app.history.events("thread:t") if isinstance(event, TaskCompleted)]
-    gaps = [b - a for a, b in zip(at, at[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(at)]
     early, late = statistics.median(gaps[60:140]), statistics.median(gaps[n - 220:n - 20])
     yield Row(f"step {n - 150:,} beside step 100", stores.kind, "us", late, early, 1 / 1.2, higher_is_better=False, n=100)
 

@@ -109,7 +109,7 @@ def _answered(app: App, thread: str, state: dict[str, Any], answer: Answer, as_j
     why = said.why or ("it was looked at and found right" if said.approved else "it was looked at and refused")
     shown = app.get_state(thread_id=thread)
     digest = _shown_digest(app, shown.metadata["stream"], question.id)
-    app.answer(question.id, {"approved": said.approved, "why": why, "by": person()}, actor=person(), why=why, shown=digest)
+    app.answer(question.id, {"approved": said.approved, "why": why}, actor=person(), why=why, shown=digest)
     return driven(app, None, as_json, thread=thread, thread_id=thread)
 
 

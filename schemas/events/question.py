@@ -26,6 +26,8 @@ class QuestionAnswered(NamedTuple):
     shown: str = ""
     """Digest of what the person saw, where they say it."""
     why: str = ""
+    by: str = ""
+    """Who answered: the event's actor, for the node that asked."""
 
 
 class QuestionSuperseded(NamedTuple):

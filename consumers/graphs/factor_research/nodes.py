@@ -177,7 +177,7 @@ def approve(state: Research, ctx: NodeContext) -> dict[str, Any]:
     answer = ctx.interrupt(question)
     while problem := _problem(answer):
         answer = ctx.interrupt({**question, "problem": problem})
-    return {"answer": answer}
+    return {"answer": {**answer, "by": ctx.answered_by or str(answer.get("by", ""))}}
 
 
 def _problem(answer: Any) -> str:
