@@ -18,6 +18,7 @@ from ledgergraph.consumers import Command
 from ledgergraph.consumers import app as app_module
 from ledgergraph.consumers.app import App
 from ledgergraph.consumers.graphs.factor_research import factors, portfolio, prices, screen
+from ledgergraph.consumers.graphs.factor_research import nodes as nodes_module
 from ledgergraph.consumers.graphs.factor_research.graph import BASE, build
 from ledgergraph.consumers.graphs.factor_research.portfolio import CapCannotBeMet
 from ledgergraph.consumers.replay import verify_run
@@ -113,6 +114,16 @@ def test_a_rejected_run_ends_without_a_file(tmp_path: Path) -> None:
     assert state["status"] == "rejected" and run.firings() == nodes(1, *TO_APPROVAL, "reject")
     assert not (tmp_path / "signals").exists() and "published" not in {k for k, v in state.items() if v}
     assert "rejected by person:ann: too few companies" in screen.report(state) and run.replayed()
+
+
+def test_publishing_again_leaves_one_file(tmp_path: Path) -> None:
+    """Also where an attempt was killed while it wrote."""
+    signal = {"last": "2010-06-30", "weights": {"KO": "1"}}
+    first = nodes_module.write(tmp_path, signal, "0123456789abcdef")
+    (tmp_path / "signal-2010-06-30-0123456789ab.77.part").write_text("{")
+    assert nodes_module.write(tmp_path, signal, "0123456789abcdef") == first
+    assert [p.name for p in tmp_path.iterdir()] == ["signal-2010-06-30-0123456789ab.json"]
+    assert json.loads(Path(first["path"]).read_bytes()) == signal
 
 
 @pytest.mark.parametrize(("answer", "problem"), [

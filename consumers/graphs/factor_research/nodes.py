@@ -206,7 +206,7 @@ def publish(state: Research, ctx: NodeContext) -> dict[str, Any]:
 
 
 def write(folder: Path, signal: dict[str, Any], key: str) -> dict[str, Any]:
-    """Whole or not at all, also where the process dies in between."""
+    """Whole or not at all, also where the process dies in between; what an earlier attempt left half-written goes."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"signal-{signal['last']}-{key[:12]}.json"
     data = orjson.dumps(signal, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
@@ -216,6 +216,8 @@ def write(folder: Path, signal: dict[str, Any], key: str) -> dict[str, Any]:
         f.flush()
         os.fsync(f.fileno())
     part.replace(target)
+    for left in folder.glob(f"{target.stem}.*.part"):
+        left.unlink(missing_ok=True)
     _keep_names(folder)
     return {"path": str(target), "bytes": len(data), "key": key}
 
