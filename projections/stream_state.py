@@ -192,7 +192,7 @@ def _question_asked(s: StreamState, e: question.QuestionAsked) -> None:
 
 def _question_answered(s: StreamState, e: question.QuestionAnswered) -> None:
     q = s.current.questions.pop(e.question)
-    q.open, q.answer = False, e.value
+    q.open, q.answer, q.answered_by = False, e.value, e.by
     s.current.closed[e.question] = "answered"
     s.touched_questions.add(e.question)
     t = s.task(q.task)
