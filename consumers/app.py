@@ -151,7 +151,7 @@ class App:
         name = self._thread(config, thread)
         configured = (config or {}).get("configurable", {})
         max_steps = max_steps or (config or {}).get("recursion_limit")
-        moment = parse_as_of(as_of or configured.get("as_of"), datetime.now(UTC))
+        moment = parse_as_of(as_of if as_of is not None else configured.get("as_of"), datetime.now(UTC))
         pipelined = (durability or self.durability) == "pipelined"
         start = driving.Start(new_run_id(), name, input, moment.isoformat() if moment else None, max_steps, configured.get("labels"))
         for _ in range(REBASE_MAX):

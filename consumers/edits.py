@@ -1,7 +1,6 @@
 """What people do to a thread's history: edit its state, branch it, cancel its run."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ledgergraph.consumers import decide
@@ -11,9 +10,8 @@ from ledgergraph.consumers.ledger import Ledger, check
 from ledgergraph.eventstore.store import EventStore
 from ledgergraph.projections.history import History, Loaded
 from ledgergraph.projections.run_state import RunState
-from ledgergraph.projections.stream_state import StreamState
 from ledgergraph.schemas.envelope import Chain
-from ledgergraph.schemas.errors import InvalidInput, RunEnded, RunNotFound, ThreadBusy, UnknownNode
+from ledgergraph.schemas.errors import RunEnded, RunNotFound, ThreadBusy, UnknownNode
 from ledgergraph.schemas.events.run import RunCancelled
 from ledgergraph.schemas.events.thread import HeadMoved, StateEdited, ThreadForked
 from ledgergraph.schemas.ids import StreamId, new_fork_stream, new_run_id, thread_stream
@@ -62,17 +60,3 @@ def cancel(ledger: Ledger, reason: str, actor: str = "") -> RunState:
         raise RunEnded(run.id, run.status)
     ledger.offer(RunCancelled(reason), actor=actor or None)
     return run
-
-
-def find_run(past: History, run: str) -> StreamState:
-    """The stream state that holds the run as its last one, or as it was when it ended."""
-    row = past.store.run(run)  # type: ignore[arg-type]
-    if row is None:
-        raise RunNotFound(f"run {run!r}")
-    return past.load(row.stream).state
-
-
-def one_of(values: Sequence[Any], what: str) -> Any:
-    if len(values) != 1:
-        raise InvalidInput(f"{len(values)} {what}")
-    return values[0]

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from ledgergraph.consumers.code import fingerprint
 from ledgergraph.consumers.command import Command, Send
 from ledgergraph.consumers.retry import RetryPolicy
 from ledgergraph.schemas.errors import GraphError
@@ -46,7 +46,7 @@ def bind(name: str, action: Action, retry: RetryPolicy | None, destinations: Seq
     if not callable(action):
         raise GraphError(f"node {name!r} is a {type(action).__name__}, not a function. Give f(state) or f(state, ctx).")
     declared = tuple(destinations) if destinations is not None else command_targets(action)
-    return BoundNode(name, action, wants_context(action, f"node {name!r}"), is_async(action), retry, declared, code_of(action))
+    return BoundNode(name, action, wants_context(action, f"node {name!r}"), is_async(action), retry, declared, fingerprint(action))
 
 
 def is_async(action: Action) -> bool:
@@ -108,26 +108,6 @@ def _literals(annotation: Any) -> list[str]:
         if get_origin(t) is Literal:
             return [x for x in get_args(t) if isinstance(x, str)]
     return []
-
-
-def code_of(action: Action) -> str:
-    """A digest of the code that runs: of its bytes, constants and names, and of the functions inside."""
-    h = hashlib.sha256()
-    for code in _codes(inspect.unwrap(_unpartial(action))):
-        h.update(code.co_code)
-        constants: Sequence[Any] = code.co_consts
-        h.update(repr((code.co_names, code.co_varnames, [c for c in constants if not isinstance(c, types.CodeType)])).encode())
-    return h.hexdigest()[:16]
-
-
-def _codes(action: Any) -> Iterator[types.CodeType]:
-    code = getattr(action, "__code__", None) or getattr(getattr(cast(Any, type(action)), "__call__", None), "__code__", None)
-    todo = [code] if isinstance(code, types.CodeType) else []
-    while todo:
-        c = todo.pop()
-        yield c
-        constants: Sequence[Any] = c.co_consts
-        todo += [x for x in constants if isinstance(x, types.CodeType)]
 
 
 def goto_list(goto: Any) -> list[str | Send]:
