@@ -117,14 +117,22 @@ def test_an_interrupted_append_leaves_a_store_that_works(store: PostgresStore, p
         other.autocommit = False
         call_append(other, StreamWriter("thread:a").next(2))
 
+        interrupted = threading.Event()
+
         def interrupt() -> None:
             _await_waiting(postgres_url)
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            # Again where it came into a finalizer, which swallows it.
+            while not interrupted.is_set():
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                interrupted.wait(1)
 
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            store.append([StreamWriter("thread:a").next(1)])
+            try:
+                store.append([StreamWriter("thread:a").next(1)])
+            finally:
+                interrupted.set()
         thread.join(30)
         other.rollback()
     StreamWriter("thread:a").store(store, 3)
