@@ -271,6 +271,17 @@ class App:
             raise RunNotFound(f"run in stream {stream!r}")
         return run.id
 
+    def adopt(self, config: Config | None = None, *, thread_id: str | None = None, why: str, actor: str = "") -> RunId:
+        """Lets this version of the graph take over the thread's run, which another one started: an event, by whom and why. Raises
+        GraphError where its shape is another one."""
+        _, stream = self._where(config, thread_id)
+
+        def change(ledger: Ledger) -> None:
+            driving.serve(ledger, self.binding, driving.current(ledger), why)
+        run = self._changed(stream, change, actor).state.run
+        assert run is not None
+        return run.id
+
     def answer(self, question: str, value: Any, *, actor: str = "", why: str = "", shown: str = "") -> ThreadId:
         """Records an answer without going on; returns the thread, to invoke(None) on."""
         row = next((q for q in self.store.questions() if q.question == question), None)

@@ -11,7 +11,7 @@ from ledgergraph.consumers.command import Command
 from ledgergraph.consumers.ledger import Ledger
 from ledgergraph.projections.run_state import RunState
 from ledgergraph.projections.run_tasks import Task
-from ledgergraph.schemas.errors import FingerprintMismatch, InvalidInput, QuestionError, RunEnded, RunNotFound, ThreadBusy
+from ledgergraph.schemas.errors import FingerprintMismatch, GraphError, InvalidInput, QuestionError, RunEnded, RunNotFound, ThreadBusy
 from ledgergraph.schemas.events.question import QuestionAnswered
 from ledgergraph.schemas.events.run import RunAdopted, RunStarted
 from ledgergraph.schemas.graph import START
@@ -20,6 +20,9 @@ from ledgergraph.schemas.ids import RunId, ThreadId
 CLOCK_VERSION = 1
 """Of the scheduling rules; a run keeps the one that it was started with."""
 OPEN = ("running", "waiting", "failed", "capped")
+
+SHAPE = ("edges", "routes", "barriers", "loops", "back", "clock")
+"""What of a spec a running run depends on, beside its nodes' names: a version that differs in it cannot take the run over."""
 
 Lives = Callable[[str], bool]
 """Whether a worker still holds its tasks of this stream."""
@@ -100,6 +103,10 @@ def serve(ledger: Ledger, binding: Binding, run: RunState, adopt: str | None = N
         return
     if adopt is None:
         raise FingerprintMismatch(run.id, run.spec.name, run.spec.fingerprint, binding.spec.fingerprint)
+    differs = [name for name in SHAPE if getattr(run.spec, name) != getattr(binding.spec, name)]
+    if differs or run.spec.names != binding.spec.names:
+        raise GraphError(f"run {run.id} cannot go on under this version of graph {run.spec.name!r}: its {', '.join(differs) or 'nodes'} "
+                         "differ, so that what is scheduled would. Load the version that started it, or start a new run in another thread.")
     ledger.offer(RunAdopted(binding.spec.fingerprint, binding.spec.fingerprint, adopt))
 
 

@@ -244,6 +244,7 @@ class RunState:
 
     def adopted(self, e: RunAdopted, spec: GraphSpec) -> None:
         self.spec, self.reducers = spec, reducers_of(spec)
+        self.schedule.spec = spec
 
 
 def reducers_of(spec: GraphSpec) -> dict[str, Callable[[Any, Any], Any] | None]:

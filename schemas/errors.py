@@ -64,7 +64,8 @@ class FingerprintMismatch(GraphError):
     def __init__(self, run: str, graph: str, recorded: str, loaded: str) -> None:
         self.run, self.graph, self.recorded, self.loaded = run, graph, recorded, loaded
         super().__init__(f"run {run} was started by graph {graph!r} with fingerprint {recorded[:12]}, the graph at hand has "
-                         f"{loaded[:12]}. Load the version that started it, or fork the run to continue under this one.")
+                         f"{loaded[:12]}. Load the version that started it; or, where only policies, caps or code changed, "
+                         "let this one take it over: `ledgergraph resume RUN --adopt 'why'`.")
 
 
 # State

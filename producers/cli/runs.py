@@ -169,12 +169,16 @@ def run(graph: str, input_: str, thread: str | None, as_of: str | None, max_step
 @click.argument("run")
 @click.option("--graph", default=None, help="module:attribute of the run's graph, where its name is not installed.")
 @click.option("--max-steps", type=int, default=None, help="A new cap for a run that reached its own.")
+@click.option("--adopt", default=None, metavar="WHY", help="Let this version of the graph take over a run that another one started.")
 @log_option
 @json_option
 @teaches
-def resume(run: str, graph: str | None, max_steps: int | None, log: str | None, as_json: bool) -> None:
+def resume(run: str, graph: str | None, max_steps: int | None, adopt: str | None, log: str | None, as_json: bool) -> None:
     """Go on with a RUN that failed, was capped, or whose process died. What is recorded does not run again."""
-    go_on(find_open(open_log(log), run, graph), as_json, max_steps=max_steps, actor=person())
+    found = find_open(open_log(log), run, graph)
+    if adopt is not None:
+        found.app.adopt(found.config, why=adopt, actor=person())
+    go_on(found, as_json, max_steps=max_steps, actor=person())
 
 
 @click.command()

@@ -6,8 +6,19 @@ from typing import Any
 import pytest
 
 from ledgergraph.consumers import Command, interrupt
-from ledgergraph.schemas.errors import InvalidInput, QuestionError, RunEnded, RunNotFound, ThreadBusy, UnknownField, UnknownNode
+from ledgergraph.schemas.errors import (
+    FingerprintMismatch,
+    GraphError,
+    InvalidInput,
+    QuestionError,
+    RunEnded,
+    RunNotFound,
+    ThreadBusy,
+    UnknownField,
+    UnknownNode,
+)
 from ledgergraph.schemas.events.question import QuestionAnswered
+from ledgergraph.schemas.events.run import RunAdopted
 from ledgergraph.schemas.ids import StreamId
 from tests.api.conftest import Compile, State, graph, says
 
@@ -148,3 +159,23 @@ def test_streams_in_every_mode(compiled: Compile) -> None:
     assert list(app.stream(Command(resume="z"), T)) == [{"q": {"log": ["z"]}}]
     with pytest.raises(InvalidInput, match="Known: values, updates, custom"):
         list(app.stream({}, thread_id="u", stream_mode="debug"))
+
+
+def test_another_version_takes_a_run_over_only_where_a_person_says_so(compiled: Compile) -> None:
+    app = compiled(gate())
+    app.invoke({}, T)
+    newer = graph({"a": says("a"), "q": asks("?"), "z": says("new z")}, "^a aq qz", max_visits=9).compile(app.store)
+    with pytest.raises(FingerprintMismatch, match="--adopt"):
+        newer.invoke(Command(resume="Q"), T)
+    newer.adopt(T, why="the cap was forgotten", actor="person:eve")
+    assert newer.invoke(Command(resume="Q"), T)["log"] == ["a", "Q", "new z"]
+    (adopted,) = [e for _, e in app.history.events(StreamId("thread:t")) if isinstance(e, RunAdopted)]
+    assert adopted.reason == "the cap was forgotten"
+
+
+def test_a_version_of_another_shape_cannot_take_a_run_over(compiled: Compile) -> None:
+    app = compiled(gate())
+    app.invoke({}, T)
+    other = graph({"a": says("a"), "q": asks("?"), "z": says("z")}, "^a aq qz az").compile(app.store)
+    with pytest.raises(GraphError, match="its edges differ"):
+        other.adopt(T, why="try")
