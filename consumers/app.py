@@ -18,6 +18,7 @@ from ledgergraph.consumers.snapshots import Config, StateSnapshot
 from ledgergraph.consumers.stopped import raise_stopped
 from ledgergraph.eventstore.opening import open_store
 from ledgergraph.eventstore.store import EventStore
+from ledgergraph.projections import thread_end
 from ledgergraph.projections.history import History, Loaded
 from ledgergraph.schemas.as_of import parse_as_of
 from ledgergraph.schemas.copying import fresh
@@ -184,7 +185,7 @@ class App:
         run = ledger.state.run
         assert run is not None
         as_of = datetime.fromisoformat(run.started.as_of) if run.started.as_of else None
-        return Runner(self.binding, ledger, options, as_of, identity=self._open()[2], reload=lambda: self.history.load(stream))
+        return Runner(self.binding, ledger, options, as_of, identity=self._open()[2], reload=lambda: self._end(stream))
 
     def _driven(self, runner: Runner) -> Iterator[Chunk]:
         try:
@@ -196,6 +197,7 @@ class App:
 
     def _result(self, runner: Runner) -> dict[str, Any]:
         run = runner.run
+        thread_end.keep(self.store, runner.ledger.state, runner.ledger.chain, self.binding.kept_as)
         if run.ended and run.ended != "completed":
             raise_stopped(run, runner.errors)
         values = {k: fresh(v) for k, v in run.view().totals.items()}
@@ -212,9 +214,13 @@ class App:
         """What the thread shows: the stream that the config names, else its own, or the branch that it moved to."""
         named = (config or {}).get("configurable", {}).get("checkpoint_id")
         if named is not None:
-            return self.history.load(snapshots.parse_checkpoint(named)[0])
-        root = self.history.load(thread_stream(thread))
-        return root if root.state.head is None else self.history.load(root.state.head)
+            return self._end(snapshots.parse_checkpoint(named)[0])
+        root = self._end(thread_stream(thread))
+        return root if root.state.head is None else self._end(root.state.head)
+
+    def _end(self, stream: StreamId) -> Loaded:
+        """The stream as it is now."""
+        return self.history.load_end(stream, self.binding.kept_as)
 
     def _where(self, config: Config | None, thread: str | None) -> tuple[ThreadId, StreamId]:
         name = self._thread(config, thread)
@@ -227,7 +233,7 @@ class App:
         settled are listed in its metadata, not raised."""
         _, stream = self._where(config, thread_id)
         until = version if version is not None else _version(config)
-        return snapshots.snapshot(self.history.load(stream, until).state)
+        return snapshots.snapshot((self._end(stream) if until is None else self.history.load(stream, until)).state)
 
     async def aget_state(self, config: Config | None = None, **options: Any) -> StateSnapshot:
         return await asyncio.to_thread(self.get_state, config, **options)
@@ -300,7 +306,7 @@ class App:
     def _changed(self, stream: StreamId, change: Any, actor: str) -> Ledger:
         """The stream after a change by its caller; decided again where somebody else wrote in between."""
         for _ in range(REBASE_MAX):
-            ledger = Ledger(self.store, self.history.load(stream), actor=actor)
+            ledger = Ledger(self.store, self._end(stream), actor=actor)
             change(ledger)
             try:
                 ledger.commit()

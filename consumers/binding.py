@@ -3,11 +3,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
+from ledgergraph.consumers.code import fingerprint
 from ledgergraph.consumers.command import Send
 from ledgergraph.consumers.node import BoundNode, Route, goto_list
-from ledgergraph.schemas import loops
+from ledgergraph.projections import thread_end
+from ledgergraph.schemas import loops, reducers
 from ledgergraph.schemas.errors import GraphError, UndeclaredTarget, UnknownNode
 from ledgergraph.schemas.graph import END, START, BarrierSpec, ClockName, FieldSpec, GraphSpec, NodeSpec, RouteSpec
 from ledgergraph.schemas.state import StateSchema
@@ -54,6 +57,12 @@ class Binding:
             spec = replace(spec, loops=tuple((n, found.nest[n]) for n in spec.names if found.nest[n]),
                            back=tuple((u, v, d) for (u, v), d in found.back.items()))
         return cls(spec, b.schema, dict(b.nodes), routes)
+
+    @cached_property
+    def kept_as(self) -> str:
+        """Fingerprint of snapshots of its threads."""
+        names = sorted(f.reducer for f in self.spec.fields if f.reducer)
+        return thread_end.fingerprint(self.spec.fingerprint, [fingerprint(reducers.get(n)) for n in names])
 
     def decide(self, source: str, state: Any, context: Any, goto: Any = ()) -> list[Any]:
         """Where a node goes beside its static edges, as events store it: its Command's goto, then its routes' answers.

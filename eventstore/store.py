@@ -210,6 +210,10 @@ class Caches(Protocol):
 
     def put_snapshot(self, snapshot: Snapshot) -> None: ...
 
+    def drop_snapshots(self, stream: StreamId, before: int) -> None:
+        """Those of the stream at versions below."""
+        ...
+
     def snapshot(self, stream: StreamId, fingerprint: str, until: int | None = None) -> Snapshot | None:
         """The latest with this fingerprint at a version <= until."""
         ...

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ledgergraph.eventstore.store import EventStore
 from ledgergraph.projections.stream_state import StreamState
+from ledgergraph.projections.thread_end import restored
 from ledgergraph.schemas import codec
-from ledgergraph.schemas.envelope import Chain, StoredEvent
+from ledgergraph.schemas.envelope import Chain, StoredEvent, previous_of
 from ledgergraph.schemas.errors import DamagedLog, RunNotFound
 from ledgergraph.schemas.events.catalogue import decode
 from ledgergraph.schemas.events.thread import ThreadForked
@@ -70,6 +72,16 @@ class History:
             out.insert(0, (StreamId(fork.parent), fork.parent_version))
         return out
 
+    def load_end(self, stream: StreamId, print_: str) -> Loaded:
+        """The fold of the stream as it is now, from the end of its last completed run where a snapshot of that fingerprint is kept."""
+        kept = restored(self.store, stream, print_, self.spec)
+        if kept is None:
+            return self.load(stream)
+        self.follow(*kept)
+        kept[0].touched_tasks.clear()
+        kept[0].touched_questions.clear()
+        return Loaded(*kept)
+
     def load(self, stream: StreamId, until: int | None = None) -> Loaded:
         """The fold of the stream (and its ancestors) up to a version. Raises DamagedLog where the chain is broken."""
         line = self.lineage(stream)
@@ -92,6 +104,9 @@ class History:
         for stored, event in self.events(state.stream, state.version, until):
             if stored.version != chain.version + 1:
                 raise DamagedLog(state.stream, chain.version + 1, f"the event is missing (the next one is {stored.version})")
+            if previous_of(stored.data) != chain.hash or sha256(stored.data).digest() != stored.hash:
+                raise DamagedLog(state.stream, stored.version, "its bytes are not those that its hash, or its predecessor's, was made of",
+                                 stored.position)
             state.evolve(event, stored.recorded_at)
             chain.version, chain.hash, chain.recorded_at = stored.version, stored.hash, stored.recorded_at
             n += 1

@@ -13,7 +13,7 @@ from ledgergraph.projections.run_tasks import Effect, Failure, Question, Task
 from ledgergraph.projections.schedule import FiringKey
 from ledgergraph.schemas.events import effect, question, run, task, thread
 from ledgergraph.schemas.graph import GraphSpec
-from ledgergraph.schemas.ids import RunId, StreamId, TaskId, ThreadId, Version
+from ledgergraph.schemas.ids import StreamId, TaskId, ThreadId, Version
 
 LoadSpec = Callable[[str], GraphSpec]
 """Digest of a stored spec -> the spec."""
@@ -29,8 +29,8 @@ class StreamState:
         self.changed_at = 0
         self.run: RunState | None = None
         """The current or last one."""
-        self.runs: dict[RunId, str] = {}
-        """All of the stream, with how each ended; empty: it has not."""
+        self.kept_at = Version(0)
+        """Version of the snapshot that it was read from, or that was made of it last."""
         self.head: StreamId | None = None
         """The branch that the thread shows; None: this stream."""
         self.touched_tasks: set[TaskId] = set()
@@ -75,14 +75,12 @@ def _run_started(s: StreamState, e: run.RunStarted) -> None:
     s.run = RunState(e, s.load_spec(e.spec), before, s.changed_at)
     s.thread = s.run.thread
     s.status = None
-    s.runs[s.run.id] = ""
 
 
 def _ended(status: str) -> Callable[[StreamState, Any], None]:
     def apply(s: StreamState, e: Any) -> None:
         s.touch_all()
         s.current.end(status, e)
-        s.runs[s.current.id] = status
     return apply
 
 
@@ -213,7 +211,6 @@ def _state_edited(s: StreamState, e: thread.StateEdited) -> None:
 
 
 def _thread_forked(s: StreamState, e: thread.ThreadForked) -> None:
-    s.runs[RunId(e.run)] = ""
     s.thread = ThreadId(e.thread)
     s.current.forked(e.run)
     s.current.started_at = s.changed_at

@@ -163,6 +163,10 @@ class MemoryStore:
         with self._open():
             self._snapshots[snapshot.stream, snapshot.fingerprint, snapshot.version] = snapshot
 
+    def drop_snapshots(self, stream: StreamId, before: int) -> None:
+        with self._lock:
+            self._snapshots = {k: s for k, s in self._snapshots.items() if s.stream != stream or s.version >= before}
+
     def snapshot(self, stream: StreamId, fingerprint: str, until: int | None = None) -> Snapshot | None:
         with self._open():
             found = [s for s in self._snapshots.values()

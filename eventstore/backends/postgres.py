@@ -120,6 +120,9 @@ class PostgresStore:
     def put_snapshot(self, snapshot: Snapshot) -> None:
         self._put(sql.PUT_SNAPSHOT, *snapshot)
 
+    def drop_snapshots(self, stream: StreamId, before: int) -> None:
+        self._put(sql.DROP_SNAPSHOTS, stream, before)
+
     def snapshot(self, stream: StreamId, fingerprint: str, until: int | None = None) -> Snapshot | None:
         row = self._one(sql.SNAPSHOT, stream, fingerprint, _END if until is None else until)
         return Snapshot._make(row) if row else None

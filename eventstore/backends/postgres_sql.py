@@ -87,6 +87,7 @@ PUT_QUESTION = _put("questions", QUESTION_COLUMNS, ("question",))
 PUT_WORKER = _put("workers", WORKER_COLUMNS, ("worker",))
 WORKER = f"SELECT {', '.join(WORKER_COLUMNS)} FROM workers WHERE worker = %s"
 PUT_SNAPSHOT = _put("snapshots", ("stream", "version", "hash", "fingerprint", "data"), ("stream", "fingerprint", "version"))
+DROP_SNAPSHOTS = "DELETE FROM snapshots WHERE stream = %s AND version < %s"
 SNAPSHOT = ("SELECT stream, version, hash, fingerprint, data FROM snapshots WHERE stream = %s AND fingerprint = %s "
             "AND version <= %s::int8 ORDER BY version DESC LIMIT 1")
 PUT_CHECKPOINT = _put("checkpoints", ("name", "position", "hash"), ("name",))

@@ -57,6 +57,7 @@ RUN = f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE run = ?"
 PUT_WORKER = _put("workers", WORKER_COLUMNS)
 WORKER = f"SELECT {', '.join(WORKER_COLUMNS)} FROM workers WHERE worker = ?"
 PUT_SNAPSHOT = _put("snapshots", ("stream", "version", "hash", "fingerprint", "data"))
+DROP_SNAPSHOTS = "DELETE FROM snapshots WHERE stream = ? AND version < ?"
 SNAPSHOT = ("SELECT stream, version, hash, fingerprint, data FROM snapshots WHERE stream = ? AND fingerprint = ? AND version <= ? "
             "ORDER BY version DESC LIMIT 1")
 PUT_CHECKPOINT = _put("checkpoints", ("name", "position", "hash"))

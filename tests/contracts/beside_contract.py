@@ -74,6 +74,9 @@ class BesideContract:
         assert store.snapshot(stream, "f1", until=1) is None
         assert store.snapshot(stream, "f3") is None
         assert store.snapshot(StreamId("thread:b"), "f1") is None
+        store.drop_snapshots(stream, 9)
+        assert store.snapshot(stream, "f1", until=8) is None
+        assert store.snapshot(stream, "f1") == made[9, "f1"]
 
     def test_a_checkpoint_is_its_last_value(self, store: EventStore) -> None:
         assert store.checkpoint("audit") is None
