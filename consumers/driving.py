@@ -9,7 +9,7 @@ from ledgergraph.consumers import decide
 from ledgergraph.consumers.binding import Binding
 from ledgergraph.consumers.command import Command
 from ledgergraph.consumers.ledger import Ledger
-from ledgergraph.projections.run_state import RunState
+from ledgergraph.projections.run_state import OPEN, RunState
 from ledgergraph.projections.run_tasks import Task
 from ledgergraph.schemas.errors import FingerprintMismatch, GraphError, InvalidInput, QuestionError, RunEnded, RunNotFound, ThreadBusy
 from ledgergraph.schemas.events.question import QuestionAnswered
@@ -19,7 +19,6 @@ from ledgergraph.schemas.ids import RunId, ThreadId
 
 CLOCK_VERSION = 1
 """Of the scheduling rules; a run keeps the one that it was started with."""
-OPEN = ("running", "waiting", "failed", "capped")
 
 SHAPE = ("edges", "routes", "barriers", "loops", "back", "clock")
 """What of a spec a running run depends on, beside its nodes' names: a version that differs in it cannot take the run over."""

@@ -13,8 +13,8 @@ from ledgergraph.consumers.artifacts import lightened
 from ledgergraph.eventstore.store import Append, Appended, EventStore, Rows
 from ledgergraph.projections.history import Loaded
 from ledgergraph.projections.rows import changed_rows
-from ledgergraph.schemas.envelope import NO_HASH, Chain, NewEvent, StoredEvent, content_digest
-from ledgergraph.schemas.errors import LedgergraphError, WrongExpectedVersion
+from ledgergraph.schemas.envelope import NO_HASH, NewEvent, StoredEvent, content_digest
+from ledgergraph.schemas.errors import LedgergraphError
 from ledgergraph.schemas.events.catalogue import NAME_OF, encode
 from ledgergraph.schemas.upcasts import current
 
@@ -179,10 +179,3 @@ def joined_rows(all_: list[Rows]) -> Rows:
         questions.update({q.question: q for q in r.put_questions} | dict.fromkeys(r.drop_questions))
     return Rows(tuple(t for t in tasks.values() if t), tuple(k for k, t in tasks.items() if t is None), tuple(runs.values()),
                 tuple(q for q in questions.values() if q), tuple(k for k, q in questions.items() if q is None))
-
-
-def is_conflict(error: BaseException) -> bool:
-    return isinstance(error, WrongExpectedVersion)
-
-
-__all__ = ["Chain", "Ledger", "WriteBehind", "check", "is_conflict", "joined"]

@@ -241,9 +241,5 @@ class EffectMismatch(EffectError):
                          "name of its own.")
 
 
-class EffectFailed(EffectError):
-    """A recorded failure, raised again on replay."""
-
-
 class ReplayDivergence(LedgergraphError):
     """A replay came to another result than the log."""
