@@ -4,11 +4,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.api.conftest import Compile, graph, says
 
 from ledgergraph.consumers import Command, interrupt
 from ledgergraph.eventstore.store import Snapshot
 from ledgergraph.schemas.ids import StreamId
+from tests.api.conftest import Compile, graph, says
 
 T: dict[str, Any] = {"configurable": {"thread_id": "t"}}
 STREAM = StreamId("thread:t")
