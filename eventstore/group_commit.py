@@ -4,7 +4,8 @@
        \\                                     |
         `- somebody commits -> follower <----+-- the first of those that came meanwhile leads next
 
-A caller that is alone commits on its own thread and hands nothing over.
+A caller that is alone commits on its own thread and hands nothing over. Where the next leader waits already, those that the last one
+led are woken when the next one flushes: their own work then runs while the disk does its part, instead of in the way of the leader's.
 """
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ from ledgergraph.schemas.errors import StoreUnavailable
 
 BATCH_MAX = 256
 """Appends that one transaction takes, unless one caller alone brings more."""
-Commit = Callable[[list[Append]], list[Outcome]]
-"""Commits all in one transaction and returns an outcome for each, or raises with nothing stored."""
+Flushing = Callable[[], None]
+Commit = Callable[[list[Append], Flushing], list[Outcome]]
+"""Commits all in one transaction and returns an outcome for each, or raises with nothing stored. Calls the second argument when all is
+handed over and only the database's flush is waited for."""
 
 
 class _Call:
     """One caller's appends, and what became of them."""
 
-    __slots__ = ("appends", "error", "led", "outcomes", "woken")
+    __slots__ = ("appends", "asleep", "error", "led", "outcomes", "woken")
 
     def __init__(self, appends: list[Append]) -> None:
         self.appends = appends
@@ -34,6 +37,8 @@ class _Call:
         self.error: Exception | None = None
         self.led: list[_Call] = []
         """Where this caller leads: the calls that it took out of the queue, its own first."""
+        self.asleep: list[_Call] = []
+        """Where this caller leads: calls of the batch before, to be woken when it flushes."""
         self.woken = threading.Lock()
         self.woken.acquire()
 
@@ -71,7 +76,7 @@ class GroupCommit:
             call.woken.acquire()
         if self._leader is call:
             self._take(call)
-            self._settle(call.led)
+            self._settle(call.led, call)
 
     def _take(self, leader: _Call) -> None:
         """Takes the leader's call, which is the first in the queue, and those behind it that fit in a transaction."""
@@ -82,11 +87,11 @@ class GroupCommit:
                 size += len(self._waiting[0].appends)
                 leader.led.append(self._waiting.popleft())
 
-    def _settle(self, calls: list[_Call]) -> None:
+    def _settle(self, calls: list[_Call], leader: _Call) -> None:
         """Gives every call its outcomes or its error. An append that the database cannot take must not fail those that
         came with it: where the error is not the database's silence, each call gets a transaction of its own."""
         try:
-            self._commit_together(calls)
+            self._commit_together(calls, leader)
         except StoreUnavailable as e:
             for call in calls:
                 call.error = e
@@ -95,10 +100,10 @@ class GroupCommit:
                 calls[0].error = e
                 return
             for call in calls:
-                self._settle([call])
+                self._settle([call], leader)
 
-    def _commit_together(self, calls: list[_Call]) -> None:
-        outcomes = self._commit([a for call in calls for a in call.appends])
+    def _commit_together(self, calls: list[_Call], leader: _Call) -> None:
+        outcomes = self._commit([a for call in calls for a in call.appends], lambda: _wake(leader.asleep))
         at = 0
         for call in calls:
             call.outcomes = outcomes[at:at + len(call.appends)]
@@ -106,15 +111,23 @@ class GroupCommit:
         self._bell.ring()
 
     def _leave(self, call: _Call) -> None:
-        for other in call.led[1:]:
-            other.woken.release()
+        led = call.led[1:]
+        _wake(call.asleep)
         with self._mutex:
             if call in self._waiting:  # interrupted before it was taken
                 self._waiting.remove(call)
             if self._leader is call:
                 self._leader = self._waiting[0] if self._waiting else None
                 if self._leader is not None:
+                    self._leader.asleep, led = led, []
                     self._leader.woken.release()
+        _wake(led)
+
+
+def _wake(calls: list[_Call]) -> None:
+    """Each once."""
+    while calls:
+        calls.pop().woken.release()
 
 
 def _result(call: _Call) -> list[Outcome]:

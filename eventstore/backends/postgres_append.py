@@ -28,6 +28,7 @@ from ledgergraph.eventstore.backends.postgres_wire import (
     read_numbers,
     texts,
 )
+from ledgergraph.eventstore.group_commit import Flushing
 from ledgergraph.eventstore.store import NO_ROWS, Append, Appended, Outcome
 from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import IdempotencyConflict, InvalidInput, WrongExpectedVersion
@@ -82,7 +83,7 @@ class Appender:
         self._rows: _Rows
         self._open(link.connect())
 
-    def commit(self, batch: list[Append]) -> list[Outcome]:
+    def commit(self, batch: list[Append], flushing: Flushing = lambda: None) -> list[Outcome]:
         """An outcome for each, durable. Raises StoreUnavailable, InvalidInput for a text that cannot be stored; nothing is
         stored then, as far as is known."""
         with self._mutex:
@@ -90,11 +91,11 @@ class Appender:
             if self._connection is None:
                 self._open(self._link.connect())
             try:
-                return self._append(batch)
+                return self._append(batch, flushing)
             except _Lost:
                 self._open(self._link.connect())
             try:
-                return self._settled(batch, self._append(batch))
+                return self._settled(batch, self._append(batch, flushing))
             except _Lost as e:
                 raise unreachable(self._link.place, str(e)) from e
 
@@ -131,11 +132,11 @@ class Appender:
                 self._connection.cancel_safe(timeout=CANCEL_S)
         self._drop()
 
-    def _append(self, batch: list[Append]) -> list[Outcome]:
+    def _append(self, batch: list[Append], flushing: Flushing) -> list[Outcome]:
         statement, parameters = self._statement(batch)
         assert self._connection is not None
         try:
-            result = _call(self._connection.pgconn, statement, parameters)
+            result = _call(self._connection.pgconn, statement, parameters, flushing)
         except psycopg.Error as e:
             self._drop()
             raise _Lost(str(e)) from e
@@ -208,7 +209,7 @@ def _prepare(connection: PGconn, name: bytes, types: Sequence[int], place: str) 
         raise failure(place, sqlstate, result.error_message.decode(errors="replace"))
 
 
-def _call(connection: PGconn, statement: bytes, parameters: list[bytes]) -> PGresult:
+def _call(connection: PGconn, statement: bytes, parameters: list[bytes], flushing: Flushing) -> PGresult:
     """The statement's result. The driver's own cursor does the same in three times the time. Raises psycopg.Error."""
     connection.send_query_prepared(statement, parameters, [1] * len(parameters), 1)
     poll = select.poll()
@@ -217,6 +218,7 @@ def _call(connection: PGconn, statement: bytes, parameters: list[bytes]) -> PGre
         if any(events & ~select.POLLOUT for _, events in poll.poll()):
             connection.consume_input()
     reach("committing")
+    flushing()
     poll.modify(connection.socket, select.POLLIN)
     while connection.is_busy():
         poll.poll()

@@ -13,7 +13,7 @@ from ledgergraph.eventstore.backends.sqlite_append import Appends, RowChanges, S
 from ledgergraph.eventstore.backends.sqlite_file import SqliteFile
 from ledgergraph.eventstore.backends.sqlite_schema import prepare
 from ledgergraph.eventstore.bell import Bell
-from ledgergraph.eventstore.group_commit import GroupCommit
+from ledgergraph.eventstore.group_commit import Flushing, GroupCommit
 from ledgergraph.eventstore.store import (
     Append,
     Head,
@@ -69,8 +69,8 @@ class SqliteStore:
     def append(self, batch: Sequence[Append]) -> list[Outcome]:
         return self._group.append(batch)
 
-    def _commit(self, batch: list[Append]) -> list[Outcome]:
-        with self._file.writing(sum(len(e.data) for a in batch for e in a.events)) as db:
+    def _commit(self, batch: list[Append], flushing: Flushing) -> list[Outcome]:
+        with self._file.writing(sum(len(e.data) for a in batch for e in a.events), flushing) as db:
             appends = Appends(db, self._known)
             outcomes = [appends.append(a) for a in batch]
             appends.flush()

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -113,9 +113,9 @@ class SqliteFile:
             self.lock.release()
 
     @contextmanager
-    def writing(self, size: int = 0) -> Generator[sqlite3.Connection]:
+    def writing(self, size: int = 0, flushing: Callable[[], None] | None = None) -> Generator[sqlite3.Connection]:
         """A transaction that is durable when the block has ended, and undone where it raised. `size`: about how many bytes
-        it stores. Raises StoreUnavailable."""
+        it stores. `flushing` is called when only the flush is left. Raises StoreUnavailable."""
         with self._mutex:
             self._refuse_misuse()
             self.lock.acquire()
@@ -125,6 +125,8 @@ class SqliteFile:
                 db.execute("BEGIN IMMEDIATE")
                 yield db
                 reach("committing")
+                if flushing is not None:
+                    flushing()
                 db.execute("COMMIT")
             except sqlite3.Error as e:
                 raise translated(e, self.path) from e
