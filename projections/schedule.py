@@ -106,6 +106,8 @@ class Schedule:
 
     def due(self) -> list[Due]:
         """The firings that may start now, in the order of their nodes and times."""
+        if len(self._due) < 2:
+            return [self.offered(k) for k in self._due]
         order = self.spec.order
         return [self.offered(k) for k in sorted(self._due, key=lambda k: (order[k.node], k.time))]
 
