@@ -16,6 +16,7 @@ from ledgergraph.projections.rows import changed_rows
 from ledgergraph.schemas.envelope import NO_HASH, NewEvent, StoredEvent, content_digest
 from ledgergraph.schemas.errors import LedgergraphError
 from ledgergraph.schemas.events.catalogue import NAME_OF, encode
+from ledgergraph.schemas.events.task import Begun, TasksReady, TaskStarted
 from ledgergraph.schemas.upcasts import current
 
 AHEAD_MAX = 1_024
@@ -30,6 +31,10 @@ class Ledger:
         self.state, self.chain = loaded
         self.actor, self.origin = actor, origin
         self._offered: list[NewEvent] = []
+        self._ready: dict[str, TasksReady] = {}
+        """Task -> the tasks.ready that holds it, of those that are offered and not stored."""
+        self._unsaid: dict[int, TasksReady] = {}
+        """The same by their places among the offered: their payloads are not made yet."""
         self._at = 0
         self._behind = WriteBehind(store) if pipelined else None
 
@@ -39,16 +44,32 @@ class Ledger:
         if not self._offered:
             self._at = max(self.store.now(), self.chain.recorded_at)
         name = NAME_OF[type(event)]
-        payload = encode(lightened(self.store, event, encoded), encoded)
+        if isinstance(event, TasksReady):
+            # What starts with it comes later: `_append` encodes it.
+            event, payload = event._replace(begun=[]), b""
+            self._ready.update(dict.fromkeys((t.task for t in event.tasks), event))
+            self._unsaid[len(self._offered)] = event
+        else:
+            payload = encode(lightened(self.store, event, encoded), encoded)
         self.state.evolve(event, self._at)
         run = self.state.run
         who = correlation if correlation is not None else run.id if run is not None else ""
         self._offered.append(NewEvent(name, payload, current(name), None, self.actor if actor is None else actor, who, code=code))
 
+    def begin(self, begun: Begun) -> None:
+        """A task's start: within the event that makes it ready where that is not stored yet, else an event of its own."""
+        if begun.task in self._ready:
+            self._ready[begun.task].begun.append(begun)
+            self.state.begin(begun)
+        else:
+            self.offer(TaskStarted(begun.task, begun.attempt, begun.worker), code=begun.code)
+
     def restart(self, loaded: Loaded) -> None:
         """Goes on from what the stream holds now; what was offered and not stored is forgotten."""
         self.state, self.chain = loaded
         self._offered = []
+        self._ready.clear()
+        self._unsaid.clear()
         if self._behind is not None:
             self._behind.close()
             self._behind = WriteBehind(self.store)
@@ -83,6 +104,10 @@ class Ledger:
 
     def _append(self, key: str) -> Append:
         events, self._offered = self._offered, []
+        for at, ready in self._unsaid.items():
+            events[at] = events[at]._replace(payload=encode(ready))
+        self._ready.clear()
+        self._unsaid.clear()
         if key:
             events[0] = events[0]._replace(key=key)
         version, hash_ = self.chain.version, self.chain.hash

@@ -32,7 +32,7 @@ from ledgergraph.projections.run_state import RunState
 from ledgergraph.projections.run_tasks import Task
 from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import NodeTimeoutError, RunCancelled, WrongExpectedVersion
-from ledgergraph.schemas.events.task import TaskReleased, TaskStarted
+from ledgergraph.schemas.events.task import Begun, TaskReleased
 from ledgergraph.schemas.ids import TaskId
 
 Message = Callable[[], None]
@@ -168,7 +168,7 @@ class Runner:
     def start(self, task: Task) -> NodeContext:
         run, node = self.run, task.key.node
         attempt = task.attempt + 1
-        self.ledger.offer(TaskStarted(task.id, attempt, self.options.worker), code=self.binding.nodes[node].code)
+        self.ledger.begin(Begun(task.id, attempt, self.options.worker, self.binding.nodes[node].code))
         self.key = self.key or f"{task.id}/{attempt}/started"
         return NodeContext(run.id, run.thread, node, task, attempt, self.as_of, self, run.failures_before(task.key))
 

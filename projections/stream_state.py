@@ -53,6 +53,10 @@ class StreamState:
         if self.run is not None and (status := self.run.status) != self.status:
             self.status, self.status_at = status, (self.version, at)
 
+    def begin(self, e: task.Begun) -> None:
+        """Applies a part of the last event that came after it was applied."""
+        _task_started(self, e)
+
     # Helpers of the functions below
 
     @property
@@ -96,9 +100,11 @@ def _run_adopted(s: StreamState, e: run.RunAdopted) -> None:
 def _tasks_ready(s: StreamState, e: task.TasksReady) -> None:
     s.current.ready(e.tasks)
     s.touched_tasks.update(TaskId(t.task) for t in e.tasks)
+    for b in e.begun:
+        _task_started(s, b)
 
 
-def _task_started(s: StreamState, e: task.TaskStarted) -> None:
+def _task_started(s: StreamState, e: task.TaskStarted | task.Begun) -> None:
     t = s.task(e.task)
     t.state, t.attempt, t.worker = "started", e.attempt, e.worker
     s.current.startable.pop(t.id, None)

@@ -72,26 +72,30 @@ def many_runs(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
     yield Row(f"{n:,} runs of five nodes, 8 workers", stores.kind, "runs/s", n / a, n / b, 6.0, n=repeats)
 
 
+ITEM = "x" * 200
+"""Of the list that grows: a finding of a line or two."""
+
+
 def storage(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
     n = size(1_000)
 
     class Delta(TypedDict):
         n: Annotated[int, workloads.add]
-        items: Annotated[list[int], langgraph_peer.DeltaChannel(_extended)]
+        items: Annotated[list[str], langgraph_peer.DeltaChannel(_extended)]
 
     def taken(app: ours.App | langgraph_peer.App) -> float:
         before = bytes_of(app.url)
         app.run("t")
         return (bytes_of(app.url) - before) / 1e6
-    full, kept = workloads.State, langgraph_peer.App(workloads.loop(langgraph_peer.api, n), stores)
+    full, kept = workloads.State, langgraph_peer.App(workloads.loop(langgraph_peer.api, n, ITEM), stores)
     theirs = taken(kept)
     workloads.State = Delta  # type: ignore[misc, assignment]
     try:
-        delta = taken(langgraph_peer.App(workloads.loop(langgraph_peer.api, n), stores))
+        delta = taken(langgraph_peer.App(workloads.loop(langgraph_peer.api, n, ITEM), stores))
     finally:
         workloads.State = full  # type: ignore[misc]
-    us = taken(ours.App(workloads.loop(ours.api, n), stores))
-    half = taken(ours.App(workloads.loop(ours.api, n // 2), stores))
+    us = taken(ours.App(workloads.loop(ours.api, n, ITEM), stores))
+    half = taken(ours.App(workloads.loop(ours.api, n // 2, ITEM), stores))
     yield Row(f"storage of a list that grows by {n:,} steps, beside its DeltaChannel", stores.kind, "MB", us, delta, 1.0, higher_is_better=False)
     yield Row("the same, beside its full checkpoints", stores.kind, "MB", us, theirs, None, higher_is_better=False)
     yield Row("the same, beside twice what half the steps take", stores.kind, "MB", us, 2 * half, 0.85, higher_is_better=False)

@@ -8,13 +8,13 @@ from typing import Annotated, Any, TypedDict
 
 class State(TypedDict):
     n: Annotated[int, add]
-    items: Annotated[list[int], add]
+    items: Annotated[list[Any], add]
 
 
-def loop(api: Any, steps: int) -> Any:
+def loop(api: Any, steps: int, item: Any = 1) -> Any:
     """One node, that many times; a list grows by an item a step."""
     b = api.StateGraph(State)
-    b.add_node("step", lambda s: {"n": 1, "items": [s["n"]]})
+    b.add_node("step", lambda s: {"n": 1, "items": [item]})
     b.add_edge(api.START, "step")
     b.add_conditional_edges("step", lambda s: "step" if s["n"] < steps else api.END, {"step": "step", api.END: api.END})
     return b

@@ -67,7 +67,7 @@ def encode(event: Event, encoded: Encoded | None = None) -> bytes:
         known: Encoded = encoded if encoded and field != "initial" else {}
         data[field] = {k: orjson.Fragment(known[k] if k in known else codec.encode(v, place=name, path=k)) for k, v in data[field].items()}
     if name == "tasks.ready":
-        data["tasks"] = [tuple(t) for t in data["tasks"]]
+        data["tasks"], data["begun"] = [tuple(t) for t in event.tasks], [tuple(b) for b in event.begun]
     return orjson.dumps(data)
 
 
@@ -92,7 +92,8 @@ def decode(stored: StoredEvent) -> Event:
 
 
 def _ready(data: dict[str, Any]) -> task.TasksReady:
-    return task.TasksReady([task.ReadyTask(i, n, e, tuple(t), x, r) for i, n, e, t, x, r in data["tasks"]])
+    return task.TasksReady([task.ReadyTask(i, n, e, tuple(t), x, r) for i, n, e, t, x, r in data["tasks"]],
+                           [task.Begun(*b) for b in data.get("begun", ())])
 
 
 def _redirected(data: dict[str, Any]) -> task.CapRedirected:

@@ -16,14 +16,26 @@ class ReadyTask(NamedTuple):
     rank: int
 
 
+class Begun(NamedTuple):
+    """A task that its worker starts in the very append that makes it ready: what task.started says of others."""
+
+    task: str
+    attempt: int
+    worker: str
+    code: str
+    """Fingerprint of the node's code."""
+
+
 class TasksReady(NamedTuple):
     """The tasks that one step of the decider released together."""
 
     tasks: list[ReadyTask]
+    begun: list[Begun] = []
+    """Those that start at once."""
 
 
 class TaskStarted(NamedTuple):
-    """A worker claims a task: its attempt is the fencing token."""
+    """A worker claims a task that was made ready before: its attempt is the fencing token."""
 
     task: str
     attempt: int

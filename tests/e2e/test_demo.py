@@ -252,6 +252,8 @@ def once_each(cli: Cli, run: str) -> int:
             completed.add(payload["task"])
         elif e["type"] == "task.started":
             assert payload["task"] not in completed
+        elif e["type"] == "tasks.ready":
+            assert not completed & {b["task"] for b in payload["begun"]}
         elif e["type"] == "effect.succeeded":
             settled.add(payload["key"])
         elif e["type"] == "effect.intended":
