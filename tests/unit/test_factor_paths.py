@@ -237,7 +237,8 @@ def all_of(run: Research, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     events = sorted(repr((kind, *event._asdict().items())) for kind, event in run.events)
     published = Path(state["published"]["path"]).read_text()
     texts = (asked["__interrupt__"][0].value["screen"], screen.report(state), published, repr(asked), repr(state), *events)
-    return tuple(re.sub(r"\('(worker|blob)', '[^']*'\)|worker='[^']*'", r"\1", t).replace(digest[:16], "DIGEST").replace(digest[16:], "") for t in texts)
+    without = [re.sub(r"\('(worker|blob)', '[^']*'\)|worker='[^']*'", r"\1", t) for t in texts]
+    return tuple(t.replace(digest[:16], "DIGEST").replace(digest[16:], "") for t in without)
 
 
 @pytest.fixture(scope="module")
