@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,16 @@ class Answer(NamedTuple):
     why: str
 
 
+def number(text: str) -> str:
+    """A text that is a number. Raises InvalidInput."""
+    try:
+        if Decimal(text).is_finite():
+            return text
+    except InvalidOperation:
+        pass
+    raise InvalidInput(f"the cap {text!r} is no number. Give a share of 1, for example --cap 0.15.")
+
+
 @click.command()
 @click.option("--as-of", default="2010-06-30", show_default=True, help="What was known by the end of that day in New York is all that is read.")
 @click.option("--prices", default="", metavar="FILE", help="A parquet or csv file in place of the packaged prices.")
@@ -52,7 +63,7 @@ def demo(as_of: str, prices: str, cap: str, out: str, thread: str | None, approv
     store = open_log(log, must_exist=False)
     app = until_the_end(graph.compile(store))
     name = thread or f"factors-{as_of}"
-    given = app.binding.schema.from_json({"prices": prices and str(Path(prices).resolve()), "cap": cap, "out": str(Path(out).resolve())})
+    given = app.binding.schema.from_json({"prices": prices and str(Path(prices).resolve()), "cap": number(cap), "out": str(Path(out).resolve())})
     state = _to_question_or_end(app, name, given, as_of, as_json)
     if "__interrupt__" in state:
         state = _answered(app, name, state, Answer(approved, why), as_json)

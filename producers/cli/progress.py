@@ -7,7 +7,9 @@ from typing import Any
 from rich.console import Console
 
 from ledgergraph.consumers.app import App
-from ledgergraph.consumers.command import Command
+
+SHOWN_MAX = 4
+"""Fields of an update that are named."""
 
 
 def follow(app: App, input: Any, *, quiet: bool, console: Console | None = None, **options: Any) -> dict[str, Any]:
@@ -17,7 +19,6 @@ def follow(app: App, input: Any, *, quiet: bool, console: Console | None = None,
     out = console or Console(stderr=True, highlight=False)
     began = time.monotonic()
     state: dict[str, Any] = {}
-    thread = options.get("thread_id")
     interrupts: Any = ()
     for mode, chunk in app.stream(input, stream_mode=["updates", "values"], **options):
         if "__interrupt__" in chunk:
@@ -26,12 +27,14 @@ def follow(app: App, input: Any, *, quiet: bool, console: Console | None = None,
             state = chunk
         else:
             for node, update in chunk.items():
-                fields = ", ".join(update or ()) or "nothing"
+                fields = listed(list(update or ()))
                 out.print(f"[dim]{time.monotonic() - began:6.2f} s[/]  [green]✓[/] {node}  [dim]{fields}[/]")
     if interrupts:
         state = {**state, "__interrupt__": interrupts}
-    del thread
     return state
 
 
-__all__ = ["Command", "follow"]
+def listed(fields: list[str]) -> str:
+    """What a node wrote, in a few words."""
+    more = len(fields) - SHOWN_MAX
+    return (", ".join(fields[:SHOWN_MAX]) or "nothing") + (f" and {more} more" if more > 0 else "")

@@ -25,8 +25,9 @@ def read(spec: GraphSpec) -> GraphSpec:
                    back=tuple((u, v, d) for (u, v), d in found.back.items()))
 
 
-def any_graph(rng: random.Random) -> GraphSpec:
-    """Cycles within cycles, choices, fan-outs and barriers, as they come; either clock."""
+def any_graph(rng: random.Random, caps: bool = False) -> GraphSpec:
+    """Cycles within cycles, choices, fan-outs and barriers, as they come; either clock. `caps`: with nodes that may fire so often
+    only, and then stop the run or go elsewhere, and with barriers that may go on without a source."""
     names = [f"n{i}" for i in range(rng.randint(2, 8))]
     edges = [(START, n) for n in rng.sample(names, rng.randint(1, 2))]
     routes: list[RouteSpec] = []
@@ -38,10 +39,17 @@ def any_graph(rng: random.Random) -> GraphSpec:
         if rng.random() < 0.5:
             routes.append(RouteSpec(n, (*rng.sample(names, rng.randint(1, min(3, len(names)))), END)))
         if i > 1 and rng.random() < 0.25:
-            barriers.append(BarrierSpec(tuple(rng.sample(order[:i], rng.randint(2, min(3, i)))), n))
+            barriers.append(BarrierSpec(tuple(rng.sample(order[:i], rng.randint(2, min(3, i)))), n,
+                                        "proceed" if caps and rng.random() < 0.6 else "error"))
     clock = "superstep" if rng.random() < 0.2 else "logical"
-    return read(GraphSpec("random", "1", tuple(map(NodeSpec, names)), tuple(dict.fromkeys(edges)), tuple(routes),
+    return read(GraphSpec("random", "1", tuple(_node(rng, n, names, caps) for n in names), tuple(dict.fromkeys(edges)), tuple(routes),
                           tuple(dict.fromkeys(barriers)), clock=clock))
+
+
+def _node(rng: random.Random, name: str, names: Sequence[str], caps: bool) -> NodeSpec:
+    if not caps or rng.random() < 0.6:
+        return NodeSpec(name)
+    return NodeSpec(name, max_visits=rng.randint(1, 3), on_cap=rng.choice([None, END, *names]))
 
 
 def router(spec: GraphSpec, seed: int, stay: float = 0.6) -> Router:
@@ -59,5 +67,6 @@ def router(spec: GraphSpec, seed: int, stay: float = 0.6) -> Router:
 def shown(spec: GraphSpec) -> str:
     """A graph in a failure's message."""
     parts: list[Any] = [spec.clock, spec.names, spec.edges, [(r.source, r.targets) for r in spec.routes],
-                        [(b.sources, b.target) for b in spec.barriers]]
+                        [(b.sources, b.target, b.on_missing) for b in spec.barriers],
+                        [(n.name, n.max_visits, n.on_cap) for n in spec.nodes if n.max_visits]]
     return repr(parts)
