@@ -11,7 +11,7 @@ from ledgergraph.consumers.context import NodeContext
 from ledgergraph.projections.schedule import NOTHING
 from ledgergraph.projections.views import View
 from ledgergraph.schemas import codec
-from ledgergraph.schemas.copying import fresh
+from ledgergraph.schemas.copying import IMMUTABLE, fresh
 from ledgergraph.schemas.crash_points import reach
 from ledgergraph.schemas.errors import GraphError, InvalidUpdateError
 
@@ -82,7 +82,7 @@ def outcome(binding: Binding, view: View, ctx: NodeContext, result: Any) -> Outc
         result, goto = result.update, result.goto
     update = binding.schema.check(result, place=place) if result is not None else {}
     encoded = binding.schema.encode_update(update, place=place)
-    stored = {k: codec.decode(v) for k, v in encoded.items()}
+    stored = {k: update[k] if type(update[k]) in IMMUTABLE else codec.decode(v) for k, v in encoded.items()}
     sent = decided(binding, view, ctx, stored, goto)
     return Outcome(stored, encoded, sent, ctx.fresh_values)
 

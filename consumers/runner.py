@@ -155,7 +155,7 @@ class Runner:
         run = self.run
         if run.ended or run.halting or not run.startable:
             return []
-        now = self.ledger.store.now() if any(t.due_at for t in map(run.tasks.__getitem__, run.startable)) else 0
+        now = self.ledger.store.now() if any(run.tasks[id].due_at for id in run.startable) else 0
         out: list[NodeContext] = []
         for id in list(run.startable):
             if run.running >= self.options.concurrency:

@@ -12,6 +12,9 @@ from tests.simulation.random_graphs import Router, Task
 Time = tuple[int, ...]
 Firing = tuple[str, Time]
 Choose = Callable[[Sequence[Task]], Task]
+Done = dict[Task, tuple[Any, tuple[Task, ...]]]
+"""Task -> (place in the fold, the tasks that it saw in their order)."""
+NO_CAP = 1 << 30
 
 
 class Ticking:
@@ -23,8 +26,9 @@ class Ticking:
         self.around = {START: (), **dict.fromkeys(spec.names, ()), **dict(spec.loops)}
         self.begins = {(u, v): d for u, v, d in spec.back}
         always = [*spec.edges, *((s, b.target) for b in spec.barriers for s in b.sources)]
-        routed = [(u, v) for u, vs in spec.route.items() for v in vs]
-        self.onward = {n: sorted({v for u, v in always + routed if u == n and v != END}) for n in self.around}
+        routed = [(r.source, v) for r in spec.routes for v in r.targets]
+        capped = [(n.name, n.on_cap) for n in spec.nodes if n.on_cap]
+        self.onward = {n: sorted({v for u, v in always + routed + capped if u == n and v != END}) for n in self.around}
         self._found: dict[Firing, dict[str, Time]] = {}
 
     def first(self, n: str) -> Time:
@@ -36,7 +40,7 @@ class Ticking:
             return (t[0] + 1,)
         into, out_of = self.around[v], self.around[u]
         now: list[int] = []
-        for depth, loop in enumerate(into):
+        for depth in range(len(into)):
             together = out_of[:depth + 1] == into[:depth + 1]
             if round_of is not None and depth == round_of:
                 now.append(t[depth] + 1)
@@ -44,8 +48,11 @@ class Ticking:
                 now.append(t[depth])
             else:
                 now.append(0)
-            assert loop
         return tuple(now)
+
+    def alone(self, u: str, v: str, t: Time) -> Time:
+        """At v, of the only token that u sends."""
+        return self.along(u, v, t, self.begins.get((u, v)))
 
     def arrivals(self, n: str, s: Time) -> dict[str, Time]:
         """The earliest time at each node of what n sends at s, by searching on from there."""
@@ -55,7 +62,7 @@ class Ticking:
             while todo:
                 u, t = todo.pop()
                 for v in self.onward[u]:
-                    at = self.along(u, v, t, self.begins.get((u, v)))
+                    at = self.alone(u, v, t)
                     if v not in best or at < best[v]:
                         best[v] = at
                         todo.append((v, at))
@@ -70,30 +77,39 @@ class Ticking:
 
 
 class NaiveRun:
-    """One run. `done`: task -> (place in the fold, the tasks that it saw in their order)."""
+    """One run. It may be gone on with after it stopped at a cap."""
 
-    def __init__(self, spec: GraphSpec, route: Router, limit: int) -> None:
-        self.spec, self.route, self.limit = spec, route, limit
+    def __init__(self, spec: GraphSpec, route: Router, limit: int, max_steps: int = NO_CAP) -> None:
+        self.spec, self.route, self.limit, self.max_steps = spec, route, limit, max_steps
+        self.visits_allowed = 1
         self.time = Ticking(spec)
         self.tokens: list[tuple[Firing, Any]] = []
         """(where and when, None or the Send's (place of its sender, number))."""
         self.marks: list[tuple[int, str, Time]] = []
-        self.running: dict[Task, tuple[Any, tuple[Task, ...]]] = {}
-        self.done: dict[Task, tuple[Any, tuple[Task, ...]]] = {}
+        self.running: Done = {}
+        self.done: Done = {}
+        self.redirected: set[Firing] = set()
+        self.proceeded: list[int] = []
 
-    def go(self, choose: Choose) -> dict[Task, tuple[Any, tuple[Task, ...]]] | None:
-        """What was done; None: it went on beyond the limit."""
+    def begin(self) -> None:
         self.send((START, self.time.first(START), 0), (0,), ())
+
+    def go(self, choose: Choose) -> Done | None:
+        """What is done when nothing can start any more; None: it went on beyond the limit."""
+        if not self.done:
+            self.begin()
         while True:
-            self.start()
-            if not self.running:
-                assert not self.waiting(), f"nothing can fire: {self.waiting()}"
+            while self.start():
+                pass
+            if not self.running and not self.proceed():
+                assert self.capped() or not self.waiting(), f"nothing can fire: {self.waiting()}"
                 return self.done
-            task = choose(sorted(self.running))
-            place, seen = self.done[task] = self.running.pop(task)
-            if len(self.done) >= self.limit:
-                return None
-            self.send(task, place, seen)
+            if self.running:
+                task = choose(sorted(self.running))
+                place, seen = self.done[task] = self.running.pop(task)
+                if len(self.done) >= self.limit:
+                    return None
+                self.send(task, place, seen)
 
     def send(self, task: Task, place: Any, seen: Sequence[Task]) -> None:
         u, t, _ = task
@@ -104,36 +120,89 @@ class NaiveRun:
             self.tokens.append(((s.node, at), None if s.payload is NOTHING else (place, k)))
         for k, b in enumerate(self.spec.barriers):
             if u in b.sources:
-                self.marks.append((k, u, self.time.along(u, b.target, t, self.time.begins.get((u, b.target)))))
+                self.marks.append((k, u, self.time.alone(u, b.target, t)))
+
+    def first_marks(self, k: int) -> list[Time]:
+        """When the barrier's sources first came, of those that did."""
+        at = [[t for j, u, t in self.marks if (j, u) == (k, s)] for s in dict.fromkeys(self.spec.barriers[k].sources)]
+        return [min(ts) for ts in at if ts]
 
     def full(self) -> dict[int, Firing]:
         out: dict[int, Firing] = {}
         for k, b in enumerate(self.spec.barriers):
-            firsts = [min((t for j, u, t in self.marks if (j, u) == (k, s)), default=None) for s in b.sources]
-            known = [t for t in firsts if t is not None]
-            if len(known) == len(firsts):
-                out[k] = (b.target, max(known))
+            firsts = self.first_marks(k)
+            if len(firsts) == len(set(b.sources)):
+                out[k] = (b.target, max(firsts))
         return out
 
     def waiting(self) -> set[Firing]:
         return {f for f, _ in self.tokens} | set(self.full().values())
 
-    def start(self) -> None:
+    def free(self) -> list[Firing]:
+        """The waiting firings that nothing live is before."""
         waiting = self.waiting()
         live = waiting | {(n, t) for n, t, _ in self.running}
-        for firing in sorted(waiting):
-            if any(self.time.before(other, firing) for other in live if other != firing):
-                continue
+        return [f for f in sorted(waiting) if not any(self.time.before(other, f) for other in live if other != f)]
+
+    def sees(self, firing: Firing) -> list[tuple[Any, Task]]:
+        return sorted((place, x) for x, (place, _) in self.done.items() if self.time.before(x[:2], firing))
+
+    def start(self) -> bool:
+        """Starts what is free. True where a cap sent a firing elsewhere, so that more may be free."""
+        moved = False
+        for firing in self.free():
             assert not any(x[:2] == firing for x in [*self.done, *self.running]), f"{firing} fires twice"
-            seen = sorted((place, x) for x, (place, _) in self.done.items() if self.time.before(x[:2], firing))
-            rank = max((place[0] for place, _ in seen), default=0) + 1
-            full = [k for k, f in self.full().items() if f == firing]
-            plain = bool(full) or any(f == firing and origin is None for f, origin in self.tokens)
-            sends = sorted(origin for f, origin in self.tokens if f == firing and origin is not None)
-            for i, origin in enumerate([None] * plain + sends):
-                self.running[(*firing, i)] = self.place(rank, firing[0], i, origin), tuple(x for _, x in seen)
-            self.tokens = [x for x in self.tokens if x[0] != firing]
-            self.marks = [m for m in self.marks if m[0] not in full or m[2] > firing[1]]
+            cap = self.cap_of(firing)
+            elsewhere = self.spec.node[firing[0]].on_cap if cap == "max_visits" else None
+            if cap is None:
+                self.fire(firing)
+            elif elsewhere:
+                self.take(firing)
+                self.redirected.add(firing)
+                if elsewhere != END:
+                    self.tokens.append(((elsewhere, self.time.alone(firing[0], elsewhere, firing[1])), None))
+                moved = True
+        return moved
+
+    def cap_of(self, firing: Firing) -> str | None:
+        seen = self.sees(firing)
+        visits = len({x[:2] for _, x in seen if x[0] == firing[0]}) + 1
+        most = self.spec.node[firing[0]].max_visits
+        if 1 + max((place[0] for place, _ in seen), default=0) > self.max_steps:
+            return "max_steps"
+        return "max_visits" if most is not None and visits > most * self.visits_allowed else None
+
+    def capped(self) -> set[Firing]:
+        """What is held back by a cap alone."""
+        return {f for f in self.free() if self.cap_of(f)}
+
+    def fire(self, firing: Firing) -> None:
+        seen = self.sees(firing)
+        rank = max((place[0] for place, _ in seen), default=0) + 1
+        plain = firing in self.full().values() or any(f == firing and origin is None for f, origin in self.tokens)
+        sends = sorted(origin for f, origin in self.tokens if f == firing and origin is not None)
+        for i, origin in enumerate([None] * plain + sends):
+            self.running[(*firing, i)] = self.place(rank, firing[0], i, origin), tuple(x for _, x in seen)
+        self.take(firing)
+
+    def take(self, firing: Firing) -> None:
+        """The firing's tokens, and the marks of its barriers up to then."""
+        full = [k for k, f in self.full().items() if f == firing]
+        self.tokens = [x for x in self.tokens if x[0] != firing]
+        self.marks = [m for m in self.marks if m[0] not in full or m[2] > firing[1]]
+
+    def proceed(self) -> bool:
+        """Where nothing is live, the first starved barrier goes on with what came, if it may. Whether it did."""
+        starved = sorted(self.starved())
+        if self.waiting() or not starved or self.spec.barriers[starved[0]].on_missing != "proceed":
+            return False
+        k, target = starved[0], self.spec.barriers[starved[0]].target
+        at = max(self.first_marks(k))
+        self.proceeded.append(k)
+        self.marks = [m for m in self.marks if m[0] != k or m[2] > at]
+        if not any(x[:2] == (target, at) for x in self.done) and (target, at) not in self.redirected:
+            self.tokens.append(((target, at), None))
+        return True
 
     def place(self, rank: int, n: str, i: int, origin: Any) -> Any:
         if self.time.steps:
