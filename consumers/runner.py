@@ -201,7 +201,9 @@ class Runner:
         self.apply(ctx, outcome)
 
     def apply(self, ctx: NodeContext, outcome: Outcome) -> None:
-        self.key = self.key or f"{ctx.task.id}/{ctx.attempt}/ended"
+        if not self.attempts.refusal(ctx):
+            # A refused outcome has no key: the one of its attempt is that of the outcome which counts.
+            self.key = self.key or f"{ctx.task.id}/{ctx.attempt}/ended"
         if self.attempts.settle(ctx, outcome) and "updates" in self.options.modes:
             self.chunks.append(("updates", {ctx.node: outcome.update or None}))
         decide.react(self.ledger.offer, self.run)

@@ -136,6 +136,23 @@ def test_a_node_that_takes_too_long_fails_and_its_late_result_is_a_fact(compiled
     assert app.get_state(T).values["log"] == []
 
 
+def test_a_late_result_is_refused_while_its_run_goes_on(compiled: Compile) -> None:
+    first, late, go = [True], threading.Event(), threading.Event()
+
+    def slow(s: State) -> dict[str, Any]:
+        if first and first.pop():
+            late.wait(10)
+            go.set()
+            return {"log": ["late"]}
+        late.set()
+        go.wait(10)
+        return {"log": ["in time"]}
+    b = graph({"slow": slow, "z": says("z")}, timeout=0.2, retry_policy=RetryPolicy(max_attempts=9, retry_on=TimeoutError, initial_interval=0.001))
+    app = compiled(b.add_edge(START, "slow").add_edge("slow", "z"))
+    assert app.invoke({}, T)["log"] == ["in time", "z"]
+    assert any(isinstance(e, TaskRefused) for _, e in app.history.events(StreamId("thread:t")))
+
+
 def test_an_async_node_that_takes_too_long_fails(compiled: Compile) -> None:
     async def slow(s: State) -> None:
         await asyncio.Event().wait()
