@@ -1,161 +1,201 @@
 """The measurements: each gives rows of the table."""
 from __future__ import annotations
 
-import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import Annotated, TypedDict
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import count
+from typing import Annotated, Any, TypedDict
 
-import eventsourcing_peer
-import langgraph_peer
 import ours
 import workloads
-from measure import Row, medians, seconds
+from measure import Row, in_turn, per_second, times
 from stores import Stores, bytes_of
 
 from ledgergraph.eventstore import chain
 from ledgergraph.eventstore.backends.memory import MemoryStore
-from ledgergraph.schemas.events.task import TaskCompleted
+from ledgergraph.eventstore.store import Append
+from ledgergraph.schemas.envelope import NO_HASH
+from ledgergraph.schemas.ids import StreamId
 
-Size = Callable[[int], int]
-"""How much of a measurement's full size is done."""
-
-
-def loop(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    n = size(1_000)
-    us, peer = ours.App(workloads.loop(ours.api, n), stores), langgraph_peer.App(workloads.loop(langgraph_peer.api, n), stores)
-    us.run("warm")
-    peer.run("warm")
-    counter = iter(range(1_000_000))
-    sync, pipelined, theirs, relaxed = medians(
-        repeats, lambda: us.run(f"s{next(counter)}"), lambda: us.run(f"p{next(counter)}", "pipelined"),
-        lambda: peer.run(f"s{next(counter)}"), lambda: peer.run(f"a{next(counter)}", "async"))
-    yield Row(f"loop of {n:,} steps, sync", stores.kind, "steps/s", n / sync, n / theirs, 2.5, n=repeats)
-    yield Row(f"loop of {n:,} steps, pipelined beside its sync", stores.kind, "steps/s", n / pipelined, n / theirs, 6.0, n=repeats)
-    yield Row(f"loop of {n:,} steps, pipelined beside its async (which may lose steps)", stores.kind, "steps/s", n / pipelined, n / relaxed,
-              None, n=repeats)
+MISSING: list[str] = []
+"""Peers that are left out, and what to do about it."""
+WORKERS = 8
 
 
-def distinct(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    n = size(1_000)
-    us, peer = ours.App(workloads.chain(ours.api, n), stores), langgraph_peer.App(workloads.chain(langgraph_peer.api, n), stores)
-    us.run("warm")
-    peer.run("warm")
-    counter = iter(range(1_000_000))
-    a, b = medians(repeats, lambda: us.run(f"{next(counter)}"), lambda: peer.run(f"{next(counter)}"))
-    yield Row(f"{n:,} distinct nodes in a row, sync", stores.kind, "steps/s", n / a, n / b, 4.0, n=repeats)
+def peer_module(name: str, library: str) -> Any:
+    """The module beside this one, or None where what it imports is not installed."""
+    try:
+        return import_module(name)
+    except ImportError as e:
+        MISSING.append(f"{library} is left out ({e}): pip install -r infra/requirements/dev.txt")
+        return None
 
 
-def fan_out(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    us, peer = ours.App(workloads.fan_out(ours.api, 100), stores), langgraph_peer.App(workloads.fan_out(langgraph_peer.api, 100), stores)
-    us.run("warm")
-    peer.run("warm")
-    counter = iter(range(1_000_000))
-    a, b = medians(repeats * 5, lambda: us.run(f"{next(counter)}"), lambda: peer.run(f"{next(counter)}"))
-    yield Row("100-way fan-out and barrier", stores.kind, "ms", a * 1e3, b * 1e3, 4.0, higher_is_better=False, n=repeats * 5)
+langgraph_peer = peer_module("langgraph_peer", "LangGraph")
+eventsourcing_peer = peer_module("eventsourcing_peer", "eventsourcing")
 
 
-def many_runs(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    n = size(1_000)
-    us, peer = ours.App(workloads.chain(ours.api, 5), stores), langgraph_peer.App(workloads.chain(langgraph_peer.api, 5), stores, workers=8)
-    us.run("warm")
-    peer.run("warm")
-    rounds = iter(range(1_000_000))
+@dataclass
+class Setting:
+    """Where and how much is measured."""
 
-    def eight(run: Callable[[str], object]) -> None:
-        k = next(rounds)
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda i: run(f"{k}/{i}"), range(n)))
-    a, b = medians(repeats, lambda: eight(us.run), lambda: eight(peer.run))
-    yield Row(f"{n:,} runs of five nodes, 8 workers", stores.kind, "runs/s", n / a, n / b, 6.0, n=repeats)
+    stores: Stores
+    repeats: int = 3
+    scale: float = 1.0
+    """Of the full sizes."""
+    second: float = 0.1
+    """What a second of the diamond's nodes takes."""
+    names: Iterator[int] = field(default_factory=count)
+
+    def size(self, full: int) -> int:
+        return int(full * self.scale)
+
+    def thread(self) -> str:
+        return f"t{next(self.names)}"
+
+    def row(self, work: str, unit: str, mine: Sequence[float], peer: Sequence[float] = (), target: float | None = None, *,
+            alone: bool = False, higher_is_better: bool = True) -> Row:
+        return Row(work, self.stores.kind, unit, mine, peer, target, alone, higher_is_better)
 
 
-ITEM = "x" * 200
-"""Of the list that grows: a finding of a line or two."""
+Pair = tuple[ours.App, Any]
+"""Ours, and LangGraph's or None."""
 
 
-def storage(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    n = size(1_000)
+def both(s: Setting, build: Callable[[Any], Any], workers: int = 1) -> Pair:
+    """The same graph on both sides, run once: with the same result, or there is nothing to compare."""
+    us = ours.App(build(ours.api), s.stores)
+    peer = langgraph_peer and langgraph_peer.App(build(langgraph_peer.api), s.stores, workers)
+    mine = us.run("warm")
+    if peer and peer.run("warm") != mine:
+        raise SystemExit(f"{build(ours.api)}: the two sides come to different results")
+    return us, peer
 
-    class Delta(TypedDict):
-        n: Annotated[int, workloads.add]
-        items: Annotated[list[str], langgraph_peer.DeltaChannel(_extended)]
 
-    def taken(app: ours.App | langgraph_peer.App) -> float:
+def compared(s: Setting, pair: Pair, repeats: int) -> list[list[float]]:
+    us, peer = pair
+    return in_turn(repeats, lambda: us.run(s.thread()), peer and (lambda: peer.run(s.thread())))
+
+
+def loop(s: Setting) -> Iterator[Row]:
+    n = s.size(1_000)
+    us, peer = both(s, lambda api: workloads.loop(api, n))
+    us.run("warm too", "pipelined")
+    sync, pipelined, theirs, relaxed = in_turn(
+        s.repeats, lambda: us.run(s.thread()), lambda: us.run(s.thread(), "pipelined"),
+        peer and (lambda: peer.run(s.thread())), peer and (lambda: peer.run(s.thread(), "async")))
+    a, b, c, d = (per_second(n, taken) for taken in (sync, pipelined, theirs, relaxed))
+    name = f"loop of {n:,} steps"
+    yield s.row(f"{name}, sync", "steps/s", a, c, 2.5)
+    yield s.row(f"{name}, pipelined beside its sync", "steps/s", b, c, 6.0)
+    yield s.row(f"{name}, pipelined beside its async (which may lose steps)", "steps/s", b, d)
+
+
+def distinct(s: Setting) -> Iterator[Row]:
+    n = s.size(1_000)
+    a, b = compared(s, both(s, lambda api: workloads.chain(api, n)), s.repeats)
+    yield s.row(f"{n:,} distinct nodes in a row, sync", "steps/s", per_second(n, a), per_second(n, b), 4.0)
+
+
+def fan_out(s: Setting) -> Iterator[Row]:
+    a, b = compared(s, both(s, lambda api: workloads.fan_out(api, 100)), s.repeats * 5)
+    yield s.row("100-way fan-out and barrier, sync", "ms", times(1e3, a), times(1e3, b), 4.0, higher_is_better=False)
+
+
+def many_runs(s: Setting) -> Iterator[Row]:
+    n = s.size(1_000)
+    us, peer = both(s, lambda api: workloads.chain(api, 5), WORKERS)
+
+    def together(run: Callable[[str], object]) -> None:
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(run, [s.thread() for _ in range(n)]))
+    a, b = in_turn(s.repeats, lambda: together(us.run), peer and (lambda: together(peer.run)))
+    yield s.row(f"{n:,} runs of five nodes, {WORKERS} workers, sync", "runs/s", per_second(n, a), per_second(n, b), 6.0)
+
+
+def storage(s: Setting) -> Iterator[Row]:
+    n = s.size(1_000)
+
+    def taken(side: Any, steps: int, schema: Any = workloads.State) -> float:
+        app = side.App(workloads.loop(side.api, steps, workloads.finding, schema), s.stores)
         before = bytes_of(app.url)
         app.run("t")
         return (bytes_of(app.url) - before) / 1e6
-    full, kept = workloads.State, langgraph_peer.App(workloads.loop(langgraph_peer.api, n, ITEM), stores)
-    theirs = taken(kept)
-    workloads.State = Delta  # type: ignore[misc, assignment]
-    try:
-        delta = taken(langgraph_peer.App(workloads.loop(langgraph_peer.api, n, ITEM), stores))
-    finally:
-        workloads.State = full  # type: ignore[misc]
-    us = taken(ours.App(workloads.loop(ours.api, n, ITEM), stores))
-    half = taken(ours.App(workloads.loop(ours.api, n // 2, ITEM), stores))
-    yield Row(f"storage of a list that grows by {n:,} steps, beside its DeltaChannel", stores.kind, "MB", us, delta, 1.0, higher_is_better=False)
-    yield Row("the same, beside its full checkpoints", stores.kind, "MB", us, theirs, None, higher_is_better=False)
-    yield Row("the same, beside twice what half the steps take", stores.kind, "MB", us, 2 * half, 0.85, higher_is_better=False)
+    us, half = [taken(ours, n)], [2 * taken(ours, n // 2)]
+    full = [taken(langgraph_peer, n)] if langgraph_peer else []
+    delta = [taken(langgraph_peer, n, delta_state())] if langgraph_peer and langgraph_peer.DeltaChannel else []
+    name = f"storage of a list that grows by {n:,} items of 200 characters"
+    yield s.row(f"{name}, beside its DeltaChannel (beta)", "MB", us, delta, 1.0, higher_is_better=False)
+    yield s.row("the same, beside its checkpoints as they are by default", "MB", us, full, higher_is_better=False)
+    yield s.row("the same, beside twice what half the steps take", "MB", us, half, 0.85, higher_is_better=False)
 
 
-def _extended(current: list[int], updates: list[list[int]]) -> list[int]:
-    return [*current, *(x for u in updates for x in u)]
+def delta_state() -> Any:
+    class Delta(TypedDict):
+        n: Annotated[int, workloads.add]
+        items: Annotated[list[str], langgraph_peer.DeltaChannel(langgraph_peer.extended)]
+    return Delta
 
 
-def diamond(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    second = 1.0 if size(1_000) == 1_000 else 0.1
-    us, peer = ours.App(workloads.diamond(ours.api, second), stores), langgraph_peer.App(workloads.diamond(langgraph_peer.api, second), stores)
-    a, b = seconds(lambda: us.run("t")), seconds(lambda: peer.run("t"))
-    yield Row(f"diamond with branches of 1, 1, 1 and 3 times {second:g} s", stores.kind, "s", a, b, 5 / 3.2, higher_is_better=False)
+def diamond(s: Setting) -> Iterator[Row]:
+    a, b = compared(s, both(s, lambda api: workloads.diamond(api, s.second)), s.repeats)
+    yield s.row(f"diamond with branches of 1, 1, 1 and of 3 times {s.second:g} s", "s", a, b, 5 / 3.2, higher_is_better=False)
 
 
-def long_run(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    """The time between completed steps, early and late in one run."""
-    n = size(10_000) + 150
-    us = ours.App(workloads.loop(ours.api, n), stores)
-    us.run("t")
-    at = [e.recorded_at for e, event in us.app.history.events("thread:t") if isinstance(event, TaskCompleted)]
-    gaps = [b - a for a, b in pairwise(at)]
-    early, late = statistics.median(gaps[60:360]), statistics.median(gaps[n - 320:n - 20])
-    yield Row(f"step {n - 150:,} beside step 100", stores.kind, "us", late, early, 1 / 1.2, higher_is_better=False, n=100)
+def long_run(s: Setting) -> Iterator[Row]:
+    """Means of what steps take early and late in one run, so that work that comes every so many steps counts."""
+    n, at = s.size(10_000), list[float]()
+
+    def item(step: int) -> int:
+        at.append(time.perf_counter())
+        return step
+    us = ours.App(workloads.loop(ours.api, n + 100, item), s.stores)
+    us.run("warm", n=n - 400)
+    early, late, first, last = [], [], [], []
+    for _ in range(s.repeats):
+        at.clear()
+        us.run(s.thread())
+        early.append(per_step(at, 0, 200))
+        late.append(per_step(at, n - 101, n + 99))
+        first.append(per_step(at, 0, n // 10))
+        last.append(per_step(at, n - n // 10, n))
+    yield s.row(f"step {n:,} beside step 100 (200 steps around each)", "us", late, early, 1 / 1.2, higher_is_better=False)
+    yield s.row(f"the last tenth of {n:,} steps beside the first", "us", last, first, 1 / 1.2, higher_is_better=False)
 
 
-def verify(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    n = size(100_000)
-    recorder = ours.Recorder(stores)
-    from ledgergraph.eventstore.store import Append
-    from ledgergraph.schemas.envelope import NO_HASH, Chain, NewEvent
-    from ledgergraph.schemas.ids import StreamId
-    end = Chain(StreamId("bench:verify"))
-    for _ in range(0, n, 5_000):
-        version, hash_ = end.version, end.hash
-        stored = end.extend([NewEvent("bench", b"x" * 290, actor="service:bench", correlation="run")] * 5_000, recorder.store.now())
-        recorder.store.append([Append(end.stream, version, hash_ if version else NO_HASH, stored, "", b"")])
-    events = recorder.store.read_stream(end.stream)
-    bytes_ = statistics.median(seconds(lambda: chain.verify_bytes(events)) for _ in range(repeats))
-    whole = statistics.median(seconds(lambda: chain.verify(recorder.store)) for _ in range(repeats))
-    yield Row(f"verify of {n:,} events, stored bytes", stores.kind, "events/s", n / bytes_, None, 300_000, n=repeats)
-    memory = MemoryStore()
-    memory.append([Append(end.stream, 0, NO_HASH, events, "", b"")])
-    columns = statistics.median(seconds(lambda: chain.verify(memory)) for _ in range(repeats))
-    yield Row(f"verify of {n:,} events, columns compared", stores.kind, "events/s", n / columns, None, 200_000, n=repeats)
-    yield Row("the same, with reading them from the store", stores.kind, "events/s", n / whole, None, None, n=repeats)
+def per_step(at: Sequence[float], begin: int, end: int) -> float:
+    """Microseconds."""
+    return (at[end] - at[begin]) / (end - begin) * 1e6
 
 
-def appends(stores: Stores, size: Size, repeats: int) -> Iterator[Row]:
-    n = size(2_000)
-    us, peer = ours.Recorder(stores), eventsourcing_peer.Recorder(stores)
+def verify(s: Setting) -> Iterator[Row]:
+    n = s.size(100_000)
+    recorder, memory = ours.Recorder(s.stores), MemoryStore()
+    stream = StreamId("bench:verify")
+    events = recorder.fill(stream, n)
+    memory.append([Append(stream, 0, NO_HASH, events, "", b"")])
+    of_bytes, columns, read = in_turn(s.repeats, lambda: chain.verify_bytes(events), lambda: chain.verify(memory),
+                                      lambda: chain.verify(recorder.store))
+    name = f"verify of {n:,} events of {len(events[0].data)} bytes"
+    yield s.row(f"{name}, stored bytes, in memory", "events/s", per_second(n, of_bytes), target=300_000, alone=True)
+    yield s.row(f"{name}, columns compared, in memory", "events/s", per_second(n, columns), target=200_000, alone=True)
+    yield s.row("the same, with reading them from the store", "events/s", per_second(n, read))
 
-    def eight(produce: Callable[[int], None]) -> None:
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(produce, [n // 8] * 8))
-    a, b = medians(repeats, lambda: eight(us.produce), lambda: eight(peer.produce))
-    yield Row("raw appends by 8 waiting producers, beside eventsourcing", stores.kind, "appends/s", n / a, n / b,
-              4.0 if stores.kind == "postgres" else 3.0, n=repeats)
+
+def appends(s: Setting) -> Iterator[Row]:
+    n = s.size(4_000)
+    us, peer = ours.Recorder(s.stores), eventsourcing_peer and eventsourcing_peer.Recorder(s.stores)
+
+    def together(produce: Callable[[int], None]) -> None:
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(produce, [n // WORKERS] * WORKERS))
+    a, b = in_turn(s.repeats, lambda: together(us.produce), peer and (lambda: together(peer.produce)))
+    target = 4.0 if s.stores.kind == "postgres" else 3.0
+    yield s.row(f"raw appends by {WORKERS} waiting producers, beside eventsourcing", "appends/s", per_second(n, a), per_second(n, b),
+                target)
 
 
 ALL = {f.__name__: f for f in (loop, distinct, fan_out, many_runs, storage, diamond, long_run, verify, appends)}
-__all__ = ["ALL", "time"]
