@@ -10,8 +10,8 @@ from pathlib import Path
 
 from measure import Row
 
-LIBRARIES = ("ledgergraph", "langgraph", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres", "eventsourcing", "psycopg",
-             "orjson")
+LIBRARIES = ("ledgergraph", "langgraph", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres", "eventsourcing",
+             "psycopg", "orjson")
 INTRODUCTION = """Medians of n runs; both sides in one run, in turn, on the same machine, whatever else it did meanwhile. The
 ratio is of the medians: how many times better ours is, and in brackets the least and the most of any pair measured together.
 LangGraph runs on its own savers with durability `sync` where nothing else is said. A peer's cell is empty where there is none."""
@@ -21,8 +21,8 @@ HEAD = ["| work | store | ours | peer | unit | ratio | to reach | reached | n |"
 def page(rows: Sequence[Row], servers: Sequence[str], flush_ms: float, load: float) -> str:
     missed = sum(r.reached is False for r in rows)
     aims = sum(r.reached is not None for r in rows)
-    measured = (f"{datetime.now(UTC):%Y-%m-%d}; {machine()}, a flush of 4 kB takes {flush_ms:.2f} ms, load before the run {load:.1f}; "
-                f"{', '.join(servers)}; {libraries()}.")
+    measured = (f"{datetime.now(UTC):%Y-%m-%d}; {machine()}, a flush of 4 kB takes {flush_ms:.2f} ms, "
+                f"load before the run {load:.1f}; {', '.join(servers)}; {libraries()}.")
     return "\n".join(["# Results of `make bench`", "", measured, "", INTRODUCTION, "", f"Reached: {aims - missed} of {aims}.", "",
                       *HEAD, *map(line, rows)]) + "\n"
 

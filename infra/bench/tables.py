@@ -194,8 +194,8 @@ def appends(s: Setting) -> Iterator[Row]:
             list(pool.map(produce, [n // WORKERS] * WORKERS))
     a, b = in_turn(s.repeats, lambda: together(us.produce), peer and (lambda: together(peer.produce)))
     target = 4.0 if s.stores.kind == "postgres" else 3.0
-    yield s.row(f"raw appends by {WORKERS} waiting producers, beside eventsourcing", "appends/s", per_second(n, a), per_second(n, b),
-                target)
+    name = f"raw appends by {WORKERS} waiting producers, beside eventsourcing"
+    yield s.row(name, "appends/s", per_second(n, a), per_second(n, b), target)
 
 
 ALL = {f.__name__: f for f in (loop, distinct, fan_out, many_runs, storage, diamond, long_run, verify, appends)}
